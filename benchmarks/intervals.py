@@ -9,8 +9,7 @@ import numpy as np
 
 import suffice as sf
 from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
-from suffice.models.questions.evidence import evidence_codes
-from suffice.models.questions.question import Question
+from suffice.models.questions.question import Question, evidence_codes
 from timing import line, seconds
 
 QUESTIONS = [

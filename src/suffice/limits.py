@@ -7,6 +7,7 @@ adds to these. They are read here, once, and passed on as one value, a `Budget`.
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -90,12 +91,13 @@ class Budget:
 NO_LIMITS = Budget()
 
 
-def bytes_of(limit: int | str) -> int:
-    """A number of bytes from a number, or a text such as "2 GiB".
+def bytes_of(limit: int | str | None) -> int:
+    """A number of bytes from a number, or a text such as "2 GiB"; where nothing is said, from the environment.
 
     >>> bytes_of("2KiB"), bytes_of(100)
     (2048, 100)
     """
+    limit = os.environ.get("SUFFICE_MEMORY_LIMIT", "1GiB") if limit is None else limit
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", str(limit), re.IGNORECASE)
     if match is None:
         raise DataError(f"a memory limit is a number of bytes or a text such as '2GiB', not {str(limit)!r}")

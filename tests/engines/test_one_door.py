@@ -467,7 +467,6 @@ PUBLIC = {
     "scan",
     "sample",
     "gather",
-    "parallel",
     "bitmaps",
     "bits",
     "sources",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from suffice.engines.steps.parallel import in_order
+from suffice.engines.steps.blocks import in_order
 
 
 def test_threads_are_used_again() -> None:

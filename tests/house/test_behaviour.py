@@ -24,7 +24,7 @@ EXCEPTIONS = {
     ("exponential/protocol/tables.py", "getattr names"): "the same",
     ("learning/chains/chain_problem.py", "getattr numbers"): "a layout of chains, which has unknown numbers or not",
     ("learning/incomplete/problem.py", "getattr pools"): "a graph, which may be a plate",
-    ("models/questions/evidence.py", "hasattr to_dict"): "evidence given as a series of a data frame",
+    ("models/questions/question.py", "hasattr to_dict"): "evidence given as a series of a data frame",
     ("models/parts/sharing.py", "TiedPrior"): "the file in which this prior lives",
     ("recipes/structural/structural_search.py", "hasattr start"): "a method of search, which may have a graph to start from",
     ("structure/lagged/windows.py", "getattr start"): "the same",

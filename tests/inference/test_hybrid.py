@@ -18,10 +18,10 @@ from suffice.families.protocol.family import Interval
 from suffice.incomplete import rows as inference_rows
 from suffice.incomplete.rows import RowEvidence
 from suffice.inference.numbers import hybrid as inference_hybrid
-from suffice.models.questions import hybrid
+from suffice.models.questions import exact
 from suffice.models.questions.answers.answers import Distribution
 from suffice.models.questions.answers.mixture import Mixture, NormalParts
-from suffice.models.questions.evidence import evidence_codes
+from suffice.models.questions.question import evidence_codes
 from suffice.models.rows.posteriors import by_densities
 from tests.hybrid_oracles import (
     finite_posterior,
@@ -64,11 +64,11 @@ def network(seed: int) -> tuple[sf.BayesNet, dict[str, Any]]:
 def test_finite_targets_and_evidence_equal_enumeration(seed: int) -> None:
     bn, known = network(seed)
     evidence = evidence_codes(bn, known)
-    assert hybrid.log_prob_of(bn, evidence) == pytest.approx(np.log(probability(bn, known)), rel=1e-10, abs=1e-10)
+    assert exact.log_prob_of(bn, evidence) == pytest.approx(np.log(probability(bn, known)), rel=1e-10, abs=1e-10)
     finite, _ = hidden_of(bn, known)
     for targets in (finite[:1], finite[::-1][:2]):
         if targets:
-            answer = hybrid.closed_answer(bn, targets, evidence)
+            answer = exact.closed_answer(bn, targets, evidence)
             expected = finite_posterior(bn, targets, known)
             for key, p in expected.items():
                 assert answer[key if len(targets) > 1 else key[0]] == pytest.approx(p, rel=1e-10, abs=1e-13)
@@ -125,7 +125,7 @@ def test_marginals_are_the_queries(seed: int) -> None:
     finite, reals = hidden_of(bn, known)
     for name in finite:
         np.testing.assert_allclose(
-            every[name].probs, hybrid.closed_answer(bn, [name], evidence_codes(bn, known)).probs, rtol=1e-9, atol=1e-13
+            every[name].probs, exact.closed_answer(bn, [name], evidence_codes(bn, known)).probs, rtol=1e-9, atol=1e-13
         )
     for name in reals:
         answer = bn.query(name, known)
@@ -145,7 +145,7 @@ def test_most_probable_is_the_highest_point_of_the_density(seed: int) -> None:
     finite, reals = hidden_of(bn, known)
     for some in (reals, reals[:1], reals[1:], []):
         if finite or some:
-            answer = hybrid.most_probable(bn, finite + some, evidence_codes(bn, known))
+            answer = exact.most_probable(bn, finite + some, evidence_codes(bn, known))
             expected, log_joint = highest(bn, some, known)
             assert answer.log_prob == pytest.approx(log_joint, rel=1e-10, abs=1e-10)
             assert {n: answer[n] for n in finite} == {n: expected[n] for n in finite}
@@ -154,7 +154,7 @@ def test_most_probable_is_the_highest_point_of_the_density(seed: int) -> None:
         assert set(bn.most_probable(known)) == {*finite, *reals}
     if finite:
         expected_map = finite_posterior(bn, finite[:1], known)
-        answer = hybrid.most_probable(bn, finite[:1], evidence_codes(bn, known))
+        answer = exact.most_probable(bn, finite[:1], evidence_codes(bn, known))
         assert expected_map[(answer[finite[0]],)] == pytest.approx(max(expected_map.values()), rel=1e-10)
         assert answer.probability == pytest.approx(max(expected_map.values()), rel=1e-9)
 

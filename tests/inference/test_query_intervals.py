@@ -10,7 +10,7 @@ import pytest
 import suffice as sf
 from suffice.exponential.dirichlet import draw_shares
 from suffice.families.parameter_draws import DrawnGaussian
-from suffice.models.questions.intervals import redrawn
+from suffice.models.questions.intervals import intervals
 from tests.oracles import random_rows
 
 CHAIN = {"x": [0] * 30 + [1] * 20, "y": [0] * 20 + [1] * 10 + [0] * 4 + [1] * 16}
@@ -81,7 +81,7 @@ def test_draws_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     for target, given in (("u", {"w": "q"}), ("u", {"y": 1.0}), ("y", {"w": "p"})):
         whole = bn.query(target, given, interval=0.9, draws=10_000)
         with monkeypatch.context() as patch:
-            patch.setattr(redrawn, "NUMBERS", 1_000)
+            patch.setattr(intervals, "NUMBERS", 1_000)
             parts = bn.query(target, given, interval=0.9, draws=10_000)
         first, second = (getattr(a, "interval" if target == "u" else "mean_interval") for a in (whole, parts))
         assert np.allclose(first, second, atol=0.02 if target == "u" else 0.1)

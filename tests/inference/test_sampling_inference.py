@@ -13,8 +13,7 @@ import pytest
 import suffice as sf
 from suffice.inference.sampling.sampling import Chained, Gibbs, LikelihoodWeighting, Weighted
 from suffice.models.questions import sampling
-from suffice.models.questions.evidence import evidence_codes
-from suffice.models.questions.question import Question, requisite
+from suffice.models.questions.question import Question, evidence_codes, requisite
 from tests.oracles import joint, random_dag, random_net
 
 METHODS = [LikelihoodWeighting(20_000), Gibbs(20_000, burn_in=200)]
@@ -337,7 +336,7 @@ def test_equal_draws_still_have_an_error() -> None:
     ],
 )
 def test_options_are_checked(make: Any) -> None:
-    with pytest.raises(sf.SufficeError, match="must be a whole number from"):
+    with pytest.raises(sf.SufficeError, match="is a whole number of at least"):
         make()
 
 

@@ -262,7 +262,7 @@ def test_the_seed_alone_decides(monkeypatch: pytest.MonkeyPatch) -> None:
         return sf.fit(MODELS["Ising"], data, objective=sf.ContrastiveDivergence(**goal), method=method).couplings
 
     first = [fitted(1), fitted(1, persistent=True)]
-    monkeypatch.setattr("suffice.engines.steps.parallel.os.sched_getaffinity", lambda _: {0})
+    monkeypatch.setattr("suffice.engines.steps.blocks.os.sched_getaffinity", lambda _: {0})
     assert first == [fitted(1), fitted(1, persistent=True)]
     assert first[0] != fitted(2)
 

@@ -17,7 +17,7 @@ import suffice as sf
 from suffice.errors import ModelError, SchemaError, TooLarge
 from suffice.families.protocol.family import Interval
 from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
-from suffice.models.questions.evidence import evidence_codes
+from suffice.models.questions.question import evidence_codes
 from tests import oracles
 
 SEEDS = st.integers(0, 10**6)
@@ -540,7 +540,7 @@ def test_intervals_that_a_time_limit_leaves_no_time_for_are_named(
 def test_the_clock_is_looked_at_between_draws(fitted_asia: sf.BayesNet, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
     monkeypatch.setattr("suffice.iteration.Progress.seconds", property(lambda _: float(next(ticks))))
-    monkeypatch.setattr("suffice.models.questions.intervals.redrawn.CELLS", 1)  # a draw at a time
+    monkeypatch.setattr("suffice.models.questions.intervals.intervals.CELLS", 1)  # a draw at a time
     with pytest.warns(sf.SufficeNote, match="told without an interval"):
         found = fitted_asia.marginals(interval=0.9, time_limit=300)  # ticks, of which a thousand draws take a thousand
     assert all(found[name].interval is None for name in found)

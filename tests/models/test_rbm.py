@@ -281,7 +281,7 @@ def test_the_same_machine_by_any_number_of_threads_and_from_files(tmp_path: Path
     here = sf.undirected.rbm(rows, 3, epochs=2).model
     assert here == sf.undirected.rbm(tmp_path / "rows.parquet", 3, epochs=2).model
     for n in (1, 4):
-        monkeypatch.setattr("suffice.engines.steps.parallel.os.sched_getaffinity", lambda _, n=n: set(range(n)))
+        monkeypatch.setattr("suffice.engines.steps.blocks.os.sched_getaffinity", lambda _, n=n: set(range(n)))
         with threadpool_limits(n):
             assert here == sf.undirected.rbm(sf.scan(rows), 3, epochs=2).model
     assert here != sf.undirected.rbm(rows, 3, epochs=2, seed=1).model

@@ -23,7 +23,7 @@ from suffice.recipes.missing import missing_cells as cells_module
 from suffice.recipes.missing.mcar import normal_by_em
 from suffice.recipes.missing.missing_cells import Ranks
 from suffice.recipes.missing.missingness import Missingness, missingness
-from suffice.statistics.chan import Spread
+from suffice.statistics.moments import Spread
 
 SMALL: dict[str, list[Any]] = {
     "x": ["a", None, "b", None, "a", None],

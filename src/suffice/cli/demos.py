@@ -14,7 +14,7 @@ from suffice.basis.libraries import pa
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences, sequences
-from suffice.engines.steps.parallel import n_threads
+from suffice.engines.steps.blocks import n_threads
 from suffice.families.by_hand import Gaussian
 from suffice.families.gathering.gathering import gather
 from suffice.families.priors.priors import BDeu

@@ -29,7 +29,7 @@ from suffice.engines.steps.bits import (
     Sets,
     TableGroups,
 )
-from suffice.engines.steps.parallel import available_memory, n_threads
+from suffice.engines.steps.blocks import available_memory, n_threads
 from suffice.engines.views.sample import SampledRows
 from suffice.errors import TooLarge, bytes_in_words, note
 from suffice.statistics import Request

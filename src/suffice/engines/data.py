@@ -15,7 +15,7 @@ from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import Block, Engine, KnownColumns, S, Seen, Step, T, checked_function, step_of
 from suffice.engines.gather import Gather, GatherPlan
 from suffice.engines.schema import Schema, Summarise
-from suffice.engines.steps.parallel import n_threads
+from suffice.engines.steps.blocks import n_threads
 from suffice.engines.views.sample import Collision, Distinct, Sample, SampledRows, Stretches, TakeRows, most_of
 from suffice.engines.views.views import BootstrapRows, FoldRows, Size, Tally, Viewed
 from suffice.errors import DataError, listing, quantity, whole
@@ -103,7 +103,8 @@ class Data:
     @property
     def identifiers(self) -> tuple[str, ...]:
         """The columns that have nearly as many states as there are rows."""
-        return self.known.identifiers
+        self.engine.require(self.columns)
+        return tuple(n for n in self.columns if self.engine.seen[n].identifies)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -45,7 +45,6 @@ class KnownColumns:
     missing: Mapping[str, int]
     whole_weights: bool = False
     """Whether the rows have weights that are whole numbers: how many equal rows each stands for."""
-    identifiers: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -137,8 +136,7 @@ class Engine:
         seen, n_rows = {n: self.seen[n] for n in names}, self.n_rows or 0
         variables = {n: s.variable for n, s in seen.items()}
         missing = {n: s.n_missing for n, s in seen.items()}
-        identifiers = tuple(n for n, s in seen.items() if s.identifies)
-        return KnownColumns(variables, n_rows, self.weight or 0.0, missing, self.whole_weights, identifiers, tuple(self.notes))
+        return KnownColumns(variables, n_rows, self.weight or 0.0, missing, self.whole_weights, tuple(self.notes))
 
     def require_complete(self, names: Sequence[str]) -> None:
         """Refuse missing cells in these columns, with their number in each."""

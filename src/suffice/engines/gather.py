@@ -18,11 +18,11 @@ import numpy.typing as npt
 
 from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import ROWS, Array, Block, Step, Sum
-from suffice.engines.steps.parallel import available_memory
+from suffice.engines.steps.blocks import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listing
 from suffice.statistics import Counts, Moments, Request
-from suffice.statistics.chan import Spread, merge_spreads, settle_spread
 from suffice.statistics.derived import RowFormula
+from suffice.statistics.moments import Spread, merge_spreads, settle_spread
 from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]
@@ -70,13 +70,9 @@ class GatherPlan:
         kept = [r for r in moments if r.finite or not cut]
         return GatherPlan(variables, dense, tuple(sparse), (*cut, *kept), cut, compiled)
 
-    def sizes(self, request: Request) -> list[int]:
-        """The numbers of states of a request's finite variables."""
-        return _sizes(request, self.variables)
-
     def n_cells(self, *requests: Request) -> int:
         """The cells of the tables of requests, all together."""
-        return sum(math.prod(self.sizes(r)) for r in requests)
+        return sum(math.prod(_sizes(r, self.variables)) for r in requests)
 
     def finite(self, request: Request) -> tuple[Finite, ...]:
         return tuple(v for n in request.finite if isinstance(v := self.variables[n], Finite))
@@ -94,7 +90,7 @@ class GatherPlan:
         narrow, wide, _ = self.columns
         place = {n: i for i, n in enumerate(narrow)} | {n: ~i for i, n in enumerate(wide)}
         members = np.array([place[n] for r in self.dense for n in r.finite], np.int32)
-        each = [self.sizes(r) for r in self.dense]
+        each = [_sizes(r, self.variables) for r in self.dense]
         first = np.cumsum([0, *map(len, each)], dtype=np.int64)
         offsets = np.cumsum([0, *map(math.prod, each)], dtype=np.int64)
         return first, members, np.array([s for t in each for s in t], np.int64), offsets
@@ -143,6 +139,7 @@ def _check(request: Request, variables: Mapping[str, Variable]) -> None:
 
 
 def _sizes(request: Request, variables: Mapping[str, Variable]) -> list[int]:
+    """The numbers of states of a request's finite variables."""
     return [v.n_states for n in request.finite if isinstance(v := variables[n], Finite)]
 
 
@@ -320,7 +317,7 @@ class _Counter:
     def _flat(self, block: Buffers, request: Request) -> Keys:
         """The row-major index of each row's configuration."""
         flat = np.zeros(block.n_rows, np.int64)
-        for name, size in zip(request.finite, self.plan.sizes(request), strict=True):
+        for name, size in zip(request.finite, _sizes(request, self.plan.variables), strict=True):
             flat *= size
             flat += block[name]
         return flat

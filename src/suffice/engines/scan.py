@@ -15,7 +15,7 @@ import numpy as np
 from suffice.basis.libraries import nw, pa
 from suffice.engines.data import Data
 from suffice.engines.encoding.dialect import Dialect, TextPath
-from suffice.engines.encoding.sources import Options, Source, checked_limit, checked_variables, checked_words
+from suffice.engines.encoding.sources import Options, Source, checked_variables, checked_words
 from suffice.engines.engine import Engine
 from suffice.engines.local.local import Local
 from suffice.engines.reading.conll import SUFFIXES as CONLL
@@ -23,6 +23,7 @@ from suffice.engines.reading.conll import Conll
 from suffice.engines.reading.files import SUFFIXES, Delimited, Parquet
 from suffice.errors import DataError, SchemaError, listing, nearest
 from suffice.errors.remedies import TEXT_OPTIONS
+from suffice.limits import bytes_of
 from suffice.registry import Named, every
 from suffice.variables import Finite, Real
 
@@ -135,11 +136,11 @@ def scan(
         raise SchemaError(f"integers are Real or Finite, not {integers!r}")
     where = backend_of(x) if engine is None else engine
     if where is not None:
-        said = Options({}, None, checked_words(missing), integers, checked_limit(memory_limit))
+        said = Options({}, None, checked_words(missing), integers, bytes_of(memory_limit))
         return on_backend(x, where, said, variables, weights, dialect)
     source = source_of(x, dialect)
     column = _weights_column(weights, source)
-    options = Options(checked_variables(variables, source), column, checked_words(missing), integers, checked_limit(memory_limit))
+    options = Options(checked_variables(variables, source), column, checked_words(missing), integers, bytes_of(memory_limit))
     rows = Local(source, options)
     if source.n_rows == 0:
         rows.set_rows(0)

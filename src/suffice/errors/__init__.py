@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from numbers import Real
 from typing import Literal
 
 from suffice.errors.remedies import argument, in_options, in_python
@@ -220,7 +221,7 @@ def quantity(n: float, noun: str) -> str:
     return f"{n:,.10g} {noun}{'' if n == 1 else 's'}"
 
 
-def whole(value: object, what: str, least: int) -> int:
+def whole(value: object, what: str, least: int, refusal: type[SufficeError] = FitError) -> int:
     """A whole number that is not too small, or a refusal that says what it is.
 
     >>> whole(3, "a seed", 0)
@@ -231,8 +232,19 @@ def whole(value: object, what: str, least: int) -> int:
     except TypeError:
         number = least - 1
     if isinstance(value, bool) or number < least:
-        raise FitError(f"{what} is a whole number of at least {least}, not {value!r}")
+        raise refusal(f"{what} is a whole number of at least {least}, not {value!r}")
     return number
+
+
+def checked_level(level: object) -> float:
+    """The level of an interval.
+
+    >>> checked_level(0.95)
+    0.95
+    """
+    if not (isinstance(level, Real) and 0.0 < level < 1.0):
+        raise FitError(f"the level of an interval lies between 0 and 1, for instance 0.95; not {level!r}")
+    return float(level)
 
 
 def bytes_in_words(n: float) -> str:

@@ -15,14 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc, st
-from suffice.errors import ModelError, TooLarge, whole
+from suffice.errors import ModelError, TooLarge, checked_level, whole
 from suffice.exponential.arithmetic.special import log_gamma_step, log_negative_binomial, log_polya, student_end
 from suffice.exponential.arithmetic.symmetric import scaled_cholesky
 from suffice.exponential.arithmetic.values import (
     DRAWN,
     Array,
     Interval,
-    checked_level,
     components,
     counts,
     observations,

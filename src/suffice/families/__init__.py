@@ -6,14 +6,14 @@ and its distributions can do; then `categorical`, the shortest one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from suffice.errors import FitError
 from suffice.graphs.lagged import variable_and_lag
 from suffice.errors.remedies import as_regression, declaration
 from suffice.families.categorical import TableNode
-from suffice.families.protocol.family import Family
+from suffice.families.protocol.family import Estimate, Family, Mean, Mode
 from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.poisson import PoissonNode
 from suffice.variables import Count, Distributed, Finite, Real, Variable
@@ -63,3 +63,20 @@ def has_family(child: Variable, parents: Sequence[Variable]) -> bool:
     (True, False)
     """
     return isinstance(child, Real) or all(isinstance(p, Finite) for p in parents)
+
+
+def regressions_among(families: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of some families, by node, that are regressions; what is no family is none.
+
+    >>> regressions_among({"x": None})
+    {}
+    """
+    return {n: f for n, f in families.items() if getattr(f, "iterative", False)}
+
+
+def checked_estimate(estimate: Any) -> Estimate:
+    """Mean() where nothing is said."""
+    how = Mean() if estimate is None else estimate
+    if not isinstance(how, (Mean, Mode)):
+        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
+    return how

@@ -14,7 +14,7 @@ from suffice.families.design import terms
 from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.cpd import Array, Cpd, as_numbers, split
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.statistics.configurations import checked_cells, sizes
+from suffice.statistics.counts import checked_cells, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
 

@@ -29,7 +29,7 @@ from suffice.families.parameter_draws import DrawnTable
 from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, flat_index
 from suffice.registry import find
 from suffice.statistics import Counts, Request
-from suffice.statistics.configurations import checked_cells, describe, freeze, n_configurations, sizes
+from suffice.statistics.counts import checked_cells, describe, freeze, n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 

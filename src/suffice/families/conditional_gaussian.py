@@ -31,7 +31,7 @@ from suffice.families.protocol.cpd import Array, Columns, Cpd, as_numbers, flat_
 from suffice.families.protocol.family import Estimate, Interval, Mean
 from suffice.inference.finite.network import GaussianNode
 from suffice.statistics import Moments, Request
-from suffice.statistics.configurations import checked_cells, describe, freeze, n_configurations, sizes
+from suffice.statistics.counts import checked_cells, describe, freeze, n_configurations, sizes
 from suffice.variables import Real, Variable
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from suffice.errors import DataError
 from suffice.families.protocol.family import Array, Columns
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.variables import Finite, Variable
 
 CELLS = 2**19

@@ -64,12 +64,6 @@ def variables_with_distributions(families: Any) -> dict[str, Distributed]:
     return {n: f.variable(n) for n, f in named.items() if isinstance(f, ExponentialNode)}
 
 
-def families_of_states(families: Any) -> dict[str, FiniteFamily]:
-    """Those of some families that were chosen for nodes of states, in place of tables."""
-    named = families if isinstance(families, Mapping) else {}
-    return {n: f for n, f in named.items() if isinstance(f, FiniteFamily)}
-
-
 def with_chosen(data: C, families: Any) -> C:
     """Rows, or statistics, whose columns are of the families that were chosen for them.
 
@@ -77,30 +71,38 @@ def with_chosen(data: C, families: Any) -> C:
     >>> with_chosen(scan({"x": [0.5, 1.5]}), {"x": Gamma()}).schema["x"]
     Distributed('x', Gamma())
     """
-    numbers, states = variables_with_distributions(families), families_of_states(families)
-    if isinstance(data, Statistics):
-        known = {**data.variables, **numbers}
-        return data.with_variables(v if v.name not in states else _of_family(v, states[v.name]) for v in known.values())
-    numbers = {n: v for n, v in numbers.items() if n in data.columns}
-    data = data.with_variables(numbers) if numbers else data
-    schema = data.schema if states else {}
-    own = {n: _of_family(schema[n], f) for n, f in states.items() if n in data.columns}
-    return data.with_variables(own) if own else data
+    numbers = variables_with_distributions(families)
+    if not isinstance(data, Statistics):
+        numbers = {n: v for n, v in numbers.items() if n in data.columns}
+        return _with_states(data.with_variables(numbers) if numbers else data, families)
+    known, named = {**data.variables, **numbers}, families if isinstance(families, Mapping) else {}
+    return data.with_variables(_of_family(v, named.get(v.name)) for v in known.values())
 
 
-def _of_family(variable: Variable, family: FiniteFamily) -> Variable:
-    return replace(variable, family=family) if isinstance(variable, Finite) else variable
+def _with_states(rows: R, families: Any) -> R:
+    """Rows whose columns of states are of the families that were chosen in place of tables."""
+    named = families if isinstance(families, Mapping) else {}
+    states = {n: f for n, f in named.items() if isinstance(f, FiniteFamily) and n in rows.columns}
+    if not states:
+        return rows
+    schema = rows.schema
+    return rows.with_variables({n: _of_family(schema[n], f) for n, f in states.items()})
+
+
+def _of_family(variable: Variable, family: Any) -> Variable:
+    return replace(variable, family=family) if isinstance(family, FiniteFamily) and isinstance(variable, Finite) else variable
 
 
 def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
     """The rows, with columns of the families that were chosen, and numbers that are the child of a family of states or of counts
     taken for such, which is said."""
-    return with_chosen(_with_kinds(with_chosen(rows, variables_with_distributions(families)), families), families)
+    chosen = variables_with_distributions(families)
+    own = {n: v for n, v in chosen.items() if n in rows.columns}
+    rows = _with_kinds(rows.with_variables(own) if own else rows, {n: f for n, f in families.items() if n not in chosen})
+    return _with_states(rows, families)
 
 
 def _with_kinds(rows: R, families: Mapping[str, Any]) -> R:
-    chosen = variables_with_distributions(families)
-    families = {n: f for n, f in families.items() if n not in chosen}
     schema = rows.schema
     numbers = {n: getattr(f, "kind", Real) for n, f in families.items() if n in rows.columns and isinstance(schema[n], Real)}
     trials = {f.trials: Count for f in families.values() if getattr(f, "trials", None) in rows.columns}

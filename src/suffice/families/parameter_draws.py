@@ -22,7 +22,7 @@ from suffice.families.design import configurations
 from suffice.families.protocol.family import Cpd
 from suffice.inference.finite.network import NONE, Array, GaussianNode
 from suffice.statistics import Counts, Moments
-from suffice.statistics.configurations import checked_cells, sizes
+from suffice.statistics.counts import checked_cells, sizes
 from suffice.variables import Finite
 
 DRAW = -1

@@ -25,7 +25,7 @@ from suffice.families.protocol.cpd import Array
 from suffice.families.protocol.family import Estimate, Interval, Mean
 from suffice.inference.finite.network import CountNode
 from suffice.statistics import Moments
-from suffice.statistics.configurations import freeze, sizes
+from suffice.statistics.counts import freeze, sizes
 from suffice.variables import Count, Finite, Variable
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.errors import FormatError, SufficeError, TooLarge, nearest, note
 from suffice.errors.remedies import Remedy
-from suffice.formats.grammar.network_format import Format
+from suffice.formats.grammar.network_format import INSTEAD, Format, refuse_numbers
 from suffice.formats.grammar.tokens import show
 from suffice.formats.json.model import Json, kind_of_model
 from suffice.output.files import text_of, write_bytes
@@ -74,10 +74,9 @@ def write(bn: BayesNet | Chain | Crf | GaussianMarkovNet | MarkovNet | RBM, path
     mappingproxy({'coin': Finite('coin', ['head', 'tail'])})
     """
     place = Path(path)
-    writable(place)
-    holds_kind(place, kind_of_model(bn))
+    form = writable(place, kind_of_model(bn))
     try:
-        data = _format(place).write(bn).encode("utf-8")
+        data = form.write(bn).encode("utf-8")
     except FormatError as error:
         raise error.at(place) from None
     except UnicodeEncodeError as error:
@@ -95,43 +94,27 @@ def json_of(model: Any) -> str:
     return Json().write(model)
 
 
-def writable(path: str | PathLike[str]) -> None:
-    """Refuse a place where no network could be written, before work is done for it.
+def writable(path: str | PathLike[str], kind: str | None = None, variables: Iterable[Variable] = ()) -> Format:
+    """The format of a place. One where no model, or none of this kind or of these variables, could be written is refused, before
+    work is done for it.
 
-    >>> writable("model.json")
+    >>> from suffice import Finite
+    >>> writable("model.bif", "bayes_net", [Finite("coin", ["head", "tail"])]).suffix
+    '.bif'
     """
     place = Path(path)
-    if instead := _format(place).read_only:
-        raise FormatError(instead, path=place)
+    form = _format(place)
+    if form.read_only:
+        raise FormatError(form.read_only, path=place)
     if place.is_dir():
         raise FormatError("this is a directory; give the name of a file", path=place)
     if not place.parent.is_dir():
         raise FormatError(f"there is no directory {str(place.parent)!r}", path=place)
-
-
-def holds(path: str | PathLike[str], variables: Iterable[Variable]) -> None:
-    """Refuse a format that has no room for variables of these kinds, before work is done for it.
-
-    >>> from suffice import Finite
-    >>> holds("model.bif", [Finite("coin", ["head", "tail"])])
-    """
-    _format(Path(path)).check_variables(variables, path)
-
-
-def holds_chains(path: str | PathLike[str]) -> None:
-    """Refuse a format that has no room for chains, before work is done for it.
-
-    >>> holds_chains("chain.json.gz")
-    """
-    holds_kind(path, "chain")
-
-
-def holds_kind(path: str | PathLike[str], kind: str) -> None:
-    """Refuse a format that has no room for a kind of model, before work is done for it.
-
-    >>> holds_kind("net.uai", "markov_net")
-    """
-    _format(Path(path)).check_kind(kind, path)
+    if kind is not None and form.kinds and kind not in form.kinds:
+        raise FormatError(f"{form.suffix} holds {form.contents}, and this is {INSTEAD[kind]}", path=path)
+    if form.finite:
+        refuse_numbers(form, variables, path)
+    return form
 
 
 def is_model_file(path: str) -> bool:

@@ -36,7 +36,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, add_up
 from suffice.errors import DataError
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.statistics.configurations import alike
+from suffice.statistics.counts import alike
 from suffice.statistics.derived import log_factorial
 
 LOG_ZERO = -1e200

@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import Block, Step, Sum
-from suffice.engines.steps.parallel import in_order
+from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
 from suffice.incomplete.components import Expectation, FlatTables, Shown, Theta, log_likelihood
-from suffice.statistics.configurations import distinct
+from suffice.statistics.counts import distinct
 
 Places = npt.NDArray[np.int32]
 

@@ -28,7 +28,7 @@ from suffice.inference.finite.logs import LogFactor, log_factors, log_joint, sha
 from suffice.inference.finite.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
 from suffice.inference.finite.questions import DONE, IMPOSSIBLE, Codes, in_rows, most_probable, posteriors
 from suffice.inference.numbers.hybrid import GaussianBlock, Hybrid, ManyConfigurations, block_of, condition_block, density
-from suffice.statistics.configurations import alike, keys_of
+from suffice.statistics.counts import alike, keys_of
 
 CELLS = 2**23
 """Rows are worked on in parts of at most about this many numbers: 64 MiB."""

@@ -20,7 +20,7 @@ from suffice.kernels.compiler.compiling import CALLED, Kernel, announce, kernels
 __all__ = ["ESSENTIAL", "Kernel", "announce", "compile_kernel", "kernel", "nb", "warm"]
 
 ESSENTIAL = (
-    *("messages", "arrangement", "elimination", "parts", "count"),
+    *("messages", "arrangement", "parts", "count"),
     *("bitmaps", "local_scores", "orders", "greedy", "components", "bucket_trees"),
 )
 """Modules of which questions, fits, searches and EM of finite networks have their kernels."""

@@ -9,11 +9,11 @@ from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
-from suffice.families import family_of
+from suffice.families import checked_estimate, family_of
 from suffice.families.gathering.gathering import gather
 from suffice.families.named_families import families_of, with_chosen
 from suffice.families.priors.priors import as_prior
-from suffice.families.protocol.family import Estimate, checked_estimate
+from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.complete.chain_fit import fit_chain, model_by_em
@@ -34,7 +34,7 @@ from suffice.models.parts.sharing import Tie, agreeing, check_families
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives import Bayes, Likelihood, as_penalties
 from suffice.statistics import Statistics
-from suffice.statistics.configurations import n_configurations
+from suffice.statistics.counts import n_configurations
 from suffice.variables import Finite
 
 if TYPE_CHECKING:

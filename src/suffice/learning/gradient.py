@@ -31,7 +31,7 @@ from suffice.learning.incomplete.task import of_sequences
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words
-from suffice.statistics.configurations import describe
+from suffice.statistics.counts import describe
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import HiddenLike, PriorLike, RowsLike

@@ -9,12 +9,11 @@ from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, nearest, note
 from suffice.errors.remedies import BY_BIC
-from suffice.families import family_of
+from suffice.families import family_of, regressions_among
 from suffice.families.gathering.gathering import gather
 from suffice.families.named_families import families_of, with_chosen
 from suffice.families.priors.empirical_bayes import EmpiricalBayes
 from suffice.families.priors.priors import Several, as_prior
-from suffice.families.protocol.family import regressions_among
 from suffice.families.regressions.regression_suprema import Supremum, supremum_of
 from suffice.graphs import Dag
 from suffice.learning.chains.chain_task import refuse_shared

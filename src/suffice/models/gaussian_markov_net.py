@@ -27,7 +27,7 @@ from suffice.models.undirected.twin import Undirected, UndirectedParts
 from suffice.output.display import Rows, and_more
 from suffice.pictures import Picture
 from suffice.statistics import Moments, Request, Statistics
-from suffice.statistics.configurations import freeze
+from suffice.statistics.counts import freeze
 from suffice.variables import Real
 
 if TYPE_CHECKING:

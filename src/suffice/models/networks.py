@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.inference.sampling.sampling import Gibbs
     from suffice.models.questions.answers.answers import Distribution, Marginals
     from suffice.models.questions.answers.mixture import Mixture
-    from suffice.models.questions.evidence import Given
+    from suffice.models.questions.question import Given
     from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
     from suffice.statistics import Statistics
 

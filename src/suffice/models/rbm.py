@@ -26,7 +26,7 @@ from suffice.models.rows.frames import table
 from suffice.models.rows.sampling import arrow_columns
 from suffice.models.undirected.visible import ROWS, OfUnits, VisibleColumns, checked_memory
 from suffice.output.display import Rows, Tabular, and_more
-from suffice.statistics.configurations import freeze
+from suffice.statistics.counts import freeze
 from suffice.variables import Finite, Variable, by_name
 
 if TYPE_CHECKING:

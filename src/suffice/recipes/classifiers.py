@@ -41,12 +41,12 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, SchemaError, listing, nearest, note
 from suffice.errors.remedies import declaration
 from suffice.exponential.normals.lines import COLLINEAR, regress, too_large
-from suffice.families import family_of
+from suffice.families import checked_estimate, family_of
 from suffice.families.categorical import TableNode
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
 from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior, suitable
-from suffice.families.protocol.family import Array, Cpd, Estimate, checked_estimate
+from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.graphs import Dag
 from suffice.incomplete.numbers.normal import weighted_moments
 from suffice.learning.ascent.climb import Climb, steps_of
@@ -56,7 +56,7 @@ from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureR
 from suffice.models.estimates.estimated import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.statistics import Counts, Moments, Request, Statistics
-from suffice.statistics.configurations import checked_cells, describe
+from suffice.statistics.counts import checked_cells, describe
 from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from suffice.models.questions.answers.answers import in_a_line
 from suffice.pictures.shapes import cut
 from suffice.reports.markup import LONG, Content, Html, Row, cut_rows, element, found_by, join, name, number, paragraph, table
 from suffice.reports.subject import Subject
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]

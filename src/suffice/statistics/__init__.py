@@ -3,9 +3,8 @@
 May use variables, and what displays and writes files. Start with `counts` and `moments`; `statistics` holds both by name.
 """
 
-from suffice.statistics.counts import Counts
+from suffice.statistics.counts import Counts, Request
 from suffice.statistics.moments import Moments
-from suffice.statistics.configurations import Request
 from suffice.statistics.statistics import Statistics
 
 __all__ = ["Counts", "Moments", "Request", "Statistics"]

@@ -29,8 +29,7 @@ import numpy as np
 from suffice.basis.arrays import Array, Ints
 from suffice.errors import FormatError, SufficeError, listing
 from suffice.output.files import replacing
-from suffice.statistics.configurations import sizes
-from suffice.statistics.counts import Counts
+from suffice.statistics.counts import Counts, sizes
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.moments import Moments
 from suffice.statistics.suppression import NOTHING, Suppression

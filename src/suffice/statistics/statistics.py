@@ -14,8 +14,7 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array, Ints
 from suffice.errors import StatisticsError, listing, whole
 from suffice.output.display import html_table
-from suffice.statistics.configurations import Request, common_variable, n_configurations
-from suffice.statistics.counts import Counts
+from suffice.statistics.counts import Counts, Request, common_variable, n_configurations
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.moments import Moments
 from suffice.statistics.suppression import Lost, Scope, Suppression, agreed_suppression, without_small

@@ -10,8 +10,7 @@ import numpy as np
 
 from suffice.basis.arrays import Array
 from suffice.errors import StatisticsError, whole
-from suffice.statistics.configurations import n_configurations
-from suffice.statistics.counts import Counts
+from suffice.statistics.counts import Counts, n_configurations
 from suffice.statistics.moments import Moments
 
 Scope = tuple[frozenset[str], frozenset[str]]

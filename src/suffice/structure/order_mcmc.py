@@ -20,11 +20,10 @@ import numpy as np
 from suffice.basis.arrays import Array, Ints
 from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
-from suffice.engines.encoding.sources import checked_limit
-from suffice.engines.steps.parallel import available_memory, in_order
+from suffice.engines.steps.blocks import available_memory, in_order
 from suffice.errors import FitError, note
 from suffice.iteration import OutOfTime, Packed
-from suffice.limits import Limits, check_room, options_of
+from suffice.limits import Limits, bytes_of, check_room, options_of
 from suffice.scores import AIC, LogLikelihood
 from suffice.structure.constraints.constraints import Constraints
 from suffice.structure.constraints.rules import Rules
@@ -154,7 +153,7 @@ def order_mcmc(
     sampling = OrderSampling(max_parents, samples, burn_in, thin, chains)
     if dry_run:
         return Plan.of(problem, sampling)
-    _refuse_too_large(rules, checked_limit(budget.memory_limit))
+    _refuse_too_large(rules, bytes_of(budget.memory_limit))
     asked = {"score": problem.score, "constraints": constraints, "families": families, "seed": seed, "correct": correct}
     with checkpoint_of(budget.checkpoint, "order_mcmc", problem.data, asked | {"sampling": sampling}) as problem.progress.memory:
         try:

@@ -12,14 +12,13 @@ from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.engines.data import Data
-from suffice.engines.encoding.sources import checked_limit
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, note, quantity, whole
 from suffice.errors.remedies import FAMILIES, FAMILY_OPTIONS, Remedy, argument, declaration
 from suffice.families.named_families import for_search
 from suffice.iteration import OutOfTime
-from suffice.limits import NO_LIMITS, Budget, budget_of
+from suffice.limits import NO_LIMITS, Budget, budget_of, bytes_of
 from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
@@ -307,7 +306,7 @@ def problem_of(
         replace(rules, names=tuple(v.name for v in variables)),
         seed,
         budget.threads,
-        None if budget.memory_limit is None else float(checked_limit(budget.memory_limit)),
+        None if budget.memory_limit is None else float(bytes_of(budget.memory_limit)),
         budget.watch(what),
         constraints,
         lags,

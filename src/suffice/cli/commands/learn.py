@@ -102,14 +102,13 @@ def learn(
     """
     given = Options(**locals())
     from suffice.formats import writable
-    from suffice.formats.registry import holds_chains
 
     if out is not None:
         writable(out)
     check_report(given)
     given.in_sequences = by is not None or order is not None or lags is not None
     if given.in_sequences:
-        holds_chains(out or "chain.json")
+        writable(out or "chain.json", "chain")
         refuse(given, "hidden starts family", ROWS_ONLY)
     elif gaps != "refuse":
         raise SufficeError("--gaps is for sequences: give --order")
@@ -242,14 +241,14 @@ def _learn_network(given: Options) -> None:
 def _learn_from_incomplete(given: Options) -> None:
     """Structural EM; what it found is written, and printed."""
     from suffice.families.priors.priors import suitable
-    from suffice.formats import holds
+    from suffice.formats import writable
     from suffice.recipes.learn import PRIOR
     from suffice.recipes.resampling import bootstrap
     from suffice.recipes.structural.structural_em import structural_em
 
     refuse(given, "dry_run" + " bootstrap" * bool(given.unseen), "needs complete rows without hidden variables", "")
     if given.out is not None:
-        holds(given.out, given.rows.schema.values())
+        writable(given.out, variables=given.rows.schema.values())
     start = time.perf_counter()
     again = given.asked | {"families": given.families, **given.limits}
     prior = suitable(given.fitting, [*given.rows.schema.values(), *given.unseen], PRIOR)

@@ -45,7 +45,7 @@ def warm() -> None:
     """Compile all kernels ahead of their first use; they are kept on disk."""
     from rich.progress import Progress
 
-    from suffice.engines.steps.parallel import n_threads as cores
+    from suffice.engines.steps.blocks import n_threads as cores
     from suffice.kernels import warm as warmed
 
     start = time.perf_counter()

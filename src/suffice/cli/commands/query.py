@@ -13,11 +13,11 @@ import numpy as np
 import typer
 
 from suffice.cli.arguments import AsJson, Model
-from suffice.errors import FitError, ModelError, SufficeError, TooLarge, listing
+from suffice.errors import FitError, ModelError, SufficeError, TooLarge, checked_level, listing
 from suffice.errors.remedies import BY_SAMPLING
 from suffice.models.networks import BayesNet
 from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable, in_a_line
-from suffice.models.questions.evidence import code_of
+from suffice.models.questions.question import code_of
 from suffice.output.display import text_table
 from suffice.output.terminal import working
 from suffice.registry import command
@@ -61,7 +61,6 @@ def query(
     """Ask a network: probabilities given evidence, most probable states, effects of interventions."""
     from suffice.cli import inputs
     from suffice.cli.words import vocabulary as words
-    from suffice.families.protocol.family import checked_level
 
     how = words.sampler_of(method)
     if interval is not None:

@@ -29,14 +29,14 @@ def fit_template(given: Options) -> Chain:
     known brings its regressions, hidden variables and first slices, where nothing else is said."""
     from suffice.cli import inputs
     from suffice.cli.words import vocabulary as words
-    from suffice.formats.registry import holds_chains
+    from suffice.formats import writable
     from suffice.graphs.template import Template
     from suffice.learning.complete.chain_fit import fit_chain
 
     told, prior = prior_words(given.objective, given.prior)
     check_template(objective=objective_of(told), penalty=penalty_of(given.penalty))
     refuse(given, OF_GAPS, "is for networks of rows, not for a model of sequences")
-    holds_chains(given.out)
+    writable(given.out, "chain")
     refuse(given, "shared group inside pooling", ROWS_ONLY)
     template, known, climbing = Template(given.dag), given.known, given.climbing
     first = None if given.first is None else words.choice(words.FIRST, given.first, "--first")

@@ -128,11 +128,11 @@ def with_sentences(data: str, by: str | None, names: Sequence[str]) -> tuple[Any
 def fit_labels(given: Options) -> Any:
     """The weights of a chain of labels that sequences give."""
     from suffice.cli import inputs
-    from suffice.formats.registry import holds_kind
+    from suffice.formats import writable
     from suffice.learning.fit import fit
 
     refuse(given, "family shared hidden starts statistics start fixed checkpoint", "is not for undirected models")
-    holds_kind(given.out, "crf")
+    writable(given.out, "crf")
     refuse(given, OF_GAPS, "is for networks of rows, not for a chain of labels")
     if given.features is None:
         raise SufficeError("--chain needs --features, what a label depends on, as in 'word@-1,0,1; suffix3; shape'")

@@ -86,11 +86,11 @@ def fit_undirected(given: Options) -> Any:
 
 def _check_options(given: Options, kind: str) -> None:
     """Refuse what says nothing about undirected models, and a file that has no room for this kind."""
-    from suffice.formats.registry import holds_kind
+    from suffice.formats import writable
 
     refuse(given, "by order first family shared hidden starts statistics max_iter tol start fixed checkpoint", DIRECTED_ONLY)
     refuse(given, OF_GAPS, "is for networks of rows, not for an undirected model")
-    holds_kind(given.out, kind)
+    writable(given.out, kind)
 
 
 def _model(graph: str, interactions: int | None, rows: Any) -> tuple[Any, Any]:
@@ -148,7 +148,7 @@ def check_graph_method(
 ) -> None:
     """Refuse what a search for an undirected graph would not listen to, and a file that has no room for its model."""
     from suffice.cli.words import vocabulary as words
-    from suffice.formats.registry import holds_kind
+    from suffice.formats import writable
     from suffice.variables import Real
 
     if score is not None and words.takes(method, "select"):
@@ -164,7 +164,7 @@ def check_graph_method(
                 "--bins NAME=5, or leave columns out with --without"
             )
         numbers = method == "glasso" or n_real == len(variables)
-        holds_kind(out, "gaussian_markov_net" if numbers else "markov_net")
+        writable(out, "gaussian_markov_net" if numbers else "markov_net")
 
 
 def without_arrows(found: Any) -> FoundGraph:

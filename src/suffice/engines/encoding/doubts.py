@@ -14,18 +14,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from suffice.engines.encoding.encode import MARKS, WITH_COMMA, is_integer_text, number
-from suffice.engines.encoding.values import FEW, STATES
+from suffice.engines.encoding.infer import FEW, STATES, CellsFound
 from suffice.errors import listing, note
 from suffice.errors.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
 from suffice.variables import Finite, NumbersStay, Variable, sorted_states
 
 if TYPE_CHECKING:
-    from suffice.engines.encoding.infer import CellsFound
     from suffice.engines.encoding.sources import Options
 
 NUMBERS = 10
 """Different numbers beside which a word or two are noted, even if they are none of the marks."""
+
+COLLISIONS = 10.0
+"""Whole numbers that all differ are taken for identifiers if so many pairs of them would be equal by chance."""
+
+_IDENTIFIER = re.compile(r"(?:^|[^a-z])(?:id|uid|key|index|row|nr|uuid|guid)$|(?<=[a-z])(?:ID|Id|Key|Index|Nr)$")
 
 
 def words_among_numbers(states: Collection[str]) -> tuple[str, ...]:
@@ -45,16 +52,6 @@ def words_among_numbers(states: Collection[str]) -> tuple[str, ...]:
     return tuple(words) if len(states) - len(words) >= (2 if MARKS.issuperset(words) else NUMBERS) else ()
 
 
-def marks_among(states: Collection[str]) -> tuple[str, ...]:
-    """The states that look like marks for a missing cell; a minus beside a plus does not, nor a full stop beside a comma.
-
-    >>> marks_among(["?", "no", "yes"]), marks_among(["+", "-"]), marks_among([",", ".", "the"])
-    (('?',), (), ())
-    """
-    meant = {"?", "-", "."} if "," in states else {"-"} if "+" in states else set()
-    return tuple(s for s in states if s in MARKS and s not in meant)
-
-
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})( .*)?")
 
 
@@ -67,24 +64,6 @@ def commas(states: Collection[str]) -> bool:
     with_comma = [s for s in states if WITH_COMMA.fullmatch(s)]
     others = set(states).difference(with_comma)
     return len(with_comma) >= 2 and all(map(is_integer_text, others))
-
-
-def alike(states: Collection[str]) -> tuple[str, ...]:
-    """The states that differ from another by blanks around them only.
-
-    >>> alike(["no", " yes", "yes"]), alike(["no", "yes "])
-    ((' yes',), ())
-    """
-    return tuple(s for s in states if s != s.strip() and s.strip() in states)
-
-
-def dates(states: Collection[str]) -> bool:
-    """Whether all states are dates, and more than one would make states of.
-
-    >>> dates([f"2024-01-{d}" for d in range(10, 31)]), dates(["2024-01-01", "2024-01-02"])
-    (True, False)
-    """
-    return len(states) > FEW and all(_DATE.fullmatch(s) for s in states)
 
 
 @dataclass(frozen=True)
@@ -136,14 +115,31 @@ def _of_numbers(name: str, variable: Variable, found: CellsFound, options: Optio
         yield Doubt(
             CODED, f"numbers with {variable.n_states} {'value' if variable.n_states == 1 else 'values'}, taken for states"
         )
-    elif values.run(name):
+    elif _are_running(name, values.different):
         yield Doubt(RUNNING, "whole numbers that all differ: an identifier?")
     elif values.few and values.whole and found.integers and options.integers is None and name not in options.declared:
         yield Doubt(FEW_NUMBERS, f"whole numbers with {len(values.few)} values: states?")
 
 
+def _are_running(name: str, different: npt.NDArray[np.float64] | None) -> bool:
+    """Whether whole numbers that are all different are running numbers, or others that only tell rows apart: too many for that to
+    be chance, or under a name that says so.
+
+    >>> _are_running("x", np.arange(100.0)), _are_running("x", np.arange(100.0) ** 3)
+    (True, False)
+    >>> [n for n in ("id", "patient_id", "PatientID", "Unnamed: 0", "paid", "valid") if _are_running(n, np.arange(100.0) ** 3)]
+    ['id', 'patient_id', 'PatientID', 'Unnamed: 0']
+    """
+    x = different
+    if x is None or len(x) < FEW:
+        return False
+    expected = len(x) * (len(x) - 1) / 2 / (x.max() - x.min() + 1)
+    named = name in ("Unnamed: 0", "ID", "Id", "KEY", "INDEX", "NR") or _IDENTIFIER.search(name) is not None
+    return bool(expected > COLLISIONS) or named
+
+
 def _of_states(states: Sequence[str], found: CellsFound, options: Options, n_rows: int) -> Iterable[Doubt]:
-    if (found.dates and len(states) > FEW) or dates(states):
+    if len(states) > FEW and (found.dates or all(map(_DATE.fullmatch, states))):
         yield Doubt(DATES, f"dates, {len(states):,} of them: an identifier?")
     elif commas(states):
         yield Doubt(COMMAS if found.guessed else COMMAS_IN_TEXT, "numbers with decimal commas?")
@@ -159,14 +155,16 @@ def _of_states(states: Sequence[str], found: CellsFound, options: Options, n_row
         yield Doubt(NAMES, "nearly as many states as rows: an identifier?")
     else:
         yield from _of_marks(states)
-    if twins := alike(states):
+    if twins := tuple(s for s in states if s != s.strip() and s.strip() in states):  # apart from blanks the same
         yield Doubt(
             BLANKS, f"{listing(twins, 2)} beside {listing([t.strip() for t in twins], 2)}: the same?", twins, _bare(states)
         )
 
 
 def _of_marks(states: Sequence[str]) -> Iterable[Doubt]:
-    if marks := marks_among(states):
+    """States that look like marks for a missing cell; a minus beside a plus does not, nor a full stop beside a comma."""
+    meant = {"?", "-", "."} if "," in states else {"-"} if "+" in states else set()
+    if marks := tuple(s for s in states if s in MARKS and s not in meant):
         yield Doubt(MARKED, f"{listing(marks)}: a missing cell?", marks)
 
 

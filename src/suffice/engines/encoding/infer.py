@@ -2,13 +2,15 @@
 
 Cells of a text file are numbers until one of them is not. An encoder that sees some of the cells says what it found, and what was
 found in all of them follows by adding (`CellsFound`), whoever read them. A column that turns out to be something else after rows
-were already encoded is read once more. What seems strange about it is said in `suffice.engines.encoding.doubts`.
+were already encoded is read once more. Of numbers the different values are known while they are few, or while all of them differ
+(`Values`): there is a rule by which numbers that nobody declared are states. What seems strange about a column is said in
+`suffice.engines.encoding.doubts`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -29,9 +31,103 @@ from suffice.engines.encoding.encode import (
     texts,
 )
 from suffice.engines.encoding.sources import Categories, Kind, Options, Source
-from suffice.engines.encoding.values import Values
 from suffice.errors import DataError
 from suffice.variables import Bins, Count, Distributed, Finite, NumbersStay, Real, Variable, sorted_states, state_text
+
+FEW = 20
+"""Undeclared whole numbers with no more different values than this are noted where they stay numbers: they may be states."""
+
+STATES = 10
+"""Undeclared whole numbers with no more different values than this are states,"""
+
+ROWS = 50
+"""if at least so many rows have one."""
+
+FIRST = 2**14
+"""Numbers that are looked at for whether all of them differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """What is known of the numbers in a column, in a form that adds.
+
+    `few` are the different values, None once they are too many; `different` the first numbers, None once two of them are
+    equal or one is not whole.
+
+    >>> a, b = Values.of(np.array([1.0, 2.0, np.nan])), Values.of(np.array([2.0]))
+    >>> (a + b).n, sorted((a + b).few), (a + b).different
+    (3, [1.0, 2.0], None)
+    """
+
+    n: int = 0
+    few: frozenset[float] | None = frozenset()
+    whole: bool = True
+    different: Floats | None = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def of(cls, numbers: Floats) -> Values:
+        """Those of some cells, of which NaN is missing."""
+        present = numbers[~np.isnan(numbers)] if np.isnan(numbers).any() else numbers
+        start = cls(0)._with(present[:100])  # enough to see that most columns are neither few nor different
+        return start if len(present) <= 100 else start._with(present[100:])
+
+    def _with(self, present: Floats) -> Values:
+        if self.few is None and self.different is None:
+            return Values(self.n + len(present), None, self.whole, None)
+        whole = self.whole and bool((np.floor(present) == present).all())
+        few = self._few(present, whole) if self.few is not None else None
+        different = _all_different(self.different, present) if whole else None
+        return Values(self.n + len(present), few, whole, different)
+
+    def _few(self, present: Floats, whole: bool) -> frozenset[float] | None:
+        known = self.few or frozenset()
+        if not len(present):
+            return known
+        low, high = float(present.min()), float(present.max())
+        if whole and high - low < 2**16:
+            found = frozenset(low + float(i) for i in np.flatnonzero(np.bincount((present - low).astype(np.int64))))
+        else:
+            some = [*known, *map(float, np.unique(present[:1000]))]
+            rest = present if len(some) > FEW else present[~np.isin(present, some)]
+            found = frozenset([*some, *map(float, np.unique(rest[:1000]))])
+            if len(found) <= FEW and len(rest) > 1000:
+                found |= frozenset(map(float, np.unique(rest)))
+        return _only_few(known | found, whole)
+
+    def __add__(self, other: Values) -> Values:
+        whole = self.whole and other.whole
+        few = None if self.few is None or other.few is None else _only_few(self.few | other.few, whole)
+        full = self.different is not None and len(self.different) >= FIRST
+        different = None if other.different is None and not full else _all_different(self.different, other.different)
+        return Values(self.n + other.n, few, whole, different if whole else None)
+
+    @property
+    def are_states(self) -> bool:
+        """The rule at the door: two different values, or at most ten whole ones in at least fifty rows.
+
+        >>> Values.of(np.array([0.0, 1.0, 1.0])).are_states, Values.of(np.arange(50.0) % 10).are_states
+        (True, True)
+        >>> Values.of(np.array([0.5, 1.5])).are_states, Values.of(np.arange(49.0) % 10).are_states
+        (False, False)
+        """
+        if self.few is None:
+            return False
+        # Two cells have two values without meaning anything by it.
+        return (len(self.few) == 2 < self.n) or (self.whole and 0 < len(self.few) <= STATES and self.n >= ROWS)
+
+
+def _only_few(values: frozenset[float], whole: bool) -> frozenset[float] | None:
+    return values if len(values) <= (FEW if whole else 2) else None
+
+
+def _all_different(known: Floats | None, more: Any) -> Floats | None:
+    """The first numbers, sorted, if all of them differ."""
+    if known is None or more is None or len(known) >= FIRST:
+        return known
+    more = more[: FIRST - len(known)]
+    together = np.unique(np.concatenate([known, more]))
+    return together if len(together) == len(known) + len(more) else None
+
 
 PEEK = 1000
 """Rows by which a column is first taken for numbers or for states."""
@@ -265,17 +361,12 @@ def encoder_for(name: str, source: Source, options: Options) -> Encoder:
 
 def foreseen(name: str, encoder: Encoder, options: Options) -> Variable | None:
     """The variable that a column will be, where that is known before the first row is read."""
+    declared = options.declared.get(name)
     if isinstance(encoder, Cuts):
         return encoder.variable
     if isinstance(encoder, StateEncoder) and encoder.fixed:
-        declared = options.declared.get(name)
         return declared if isinstance(declared, Finite) else Finite(name, encoder.codes)
-    if (
-        isinstance(encoder, NumberEncoder)
-        and not isinstance(encoder, Undeclared)
-        and not isinstance(options.declared.get(name), Bins)
-    ):
-        declared = options.declared.get(name)
+    if isinstance(encoder, NumberEncoder) and not isinstance(encoder, Undeclared) and not isinstance(declared, Bins):
         return declared if isinstance(declared, Distributed) else Count(name) if encoder.whole else Real(name)
     return None
 

@@ -7,7 +7,6 @@ error can name the file and the line.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -22,10 +21,8 @@ import numpy as np
 
 from suffice.basis.libraries import pa, pt
 from suffice.engines.encoding.encode import Encoder, Wrong, is_list_of_texts
-from suffice.engines.steps.blocks import ROWS, Array
-from suffice.engines.steps.parallel import ahead, n_threads, with_count
+from suffice.engines.steps.blocks import ROWS, Array, ahead, n_threads, with_count
 from suffice.errors import DataError, SchemaError, nearest
-from suffice.limits import bytes_of
 from suffice.variables import Bins, Finite, NumbersStay, Real, Variable, declaration, state_text
 
 FEW_CELLS = 2**19
@@ -222,15 +219,6 @@ def checked_words(missing: Iterable[object]) -> tuple[str, ...]:
     (('NA',), ('NA', '-999'))
     """
     return (missing,) if isinstance(missing, str) else tuple(state_text(word) for word in missing)
-
-
-def checked_limit(limit: int | str | None) -> int:
-    """A number of bytes from a number, a text such as '2GiB', or the environment.
-
-    >>> checked_limit("2KiB")
-    2048
-    """
-    return bytes_of(os.environ.get("SUFFICE_MEMORY_LIMIT", "1GiB") if limit is None else limit)
 
 
 def _by_name(variables: Iterable[Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.reading.bins import SAMPLE, binned_variable
 from suffice.engines.reading.frames import Encoded
 from suffice.engines.steps.bits import BitLayout
-from suffice.engines.steps.parallel import in_order, n_threads, with_count
+from suffice.engines.steps.blocks import in_order, n_threads, with_count
 from suffice.engines.views.views import Viewed, as_declared
 from suffice.errors import DataError, listing
 from suffice.variables import Bins, Finite, Variable
@@ -193,13 +193,12 @@ class Local(Engine):
 
     def set_rows(self, n_rows: int) -> None:
         """Take note of how many rows there were; none at all, or not as many as the last time, are refused."""
-        where = f"{listing(self.source.paths, 3, 'str')}: " if self.source.paths else ""
-        if n_rows == 0:
-            raise DataError(f"{where}there are no rows")
-        if self.n_rows not in (None, n_rows):
-            raise DataError(
-                f"{where}there were {self.n_rows:,} rows at first and now {n_rows:,}; data must not change while they are read"
+        if n_rows == 0 or self.n_rows not in (None, n_rows):
+            where = f"{listing(self.source.paths, 3, 'str')}: " if self.source.paths else ""
+            changed = (
+                f"there were {self.n_rows or 0:,} rows at first and now {n_rows:,}; data must not change while they are read"
             )
+            raise DataError(where + ("there are no rows" if n_rows == 0 else changed))
         if isinstance(self._weight, Held) and len(self._weight.array) != n_rows:
             raise DataError(f"there are {len(self._weight.array):,} weights for {n_rows:,} rows")
         self.n_rows = n_rows

@@ -26,8 +26,7 @@ from suffice.engines.steps.bits import (
     planes,
     set_plane,
 )
-from suffice.engines.steps.blocks import ROWS, Block
-from suffice.engines.steps.parallel import available_memory, in_order, n_threads
+from suffice.engines.steps.blocks import ROWS, Block, available_memory, in_order, n_threads
 
 
 class LocalBits(Bits):

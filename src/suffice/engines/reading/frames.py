@@ -20,7 +20,7 @@ from suffice.engines.encoding.dialect import prepared_cells
 from suffice.engines.encoding.encode import Encoder, texts
 from suffice.engines.encoding.sources import Categories, Kind, Source, checked_names
 from suffice.engines.engine import Array, is_missing
-from suffice.engines.steps.parallel import available_memory, n_threads
+from suffice.engines.steps.blocks import available_memory, n_threads
 from suffice.errors import DataError, SufficeError, TooLarge, bytes_in_words
 from suffice.variables import Finite, Variable, state_text
 

@@ -21,7 +21,7 @@ from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Ints, Lo
 from suffice.engines.sequences.gaps import Missing, Refuse, lacking_before, times_with_gaps, with_gaps
 from suffice.engines.sequences.keys import CHUNK, Keyed, Times
 from suffice.engines.steps.bits import BitLayout
-from suffice.engines.steps.parallel import available_memory, with_count
+from suffice.engines.steps.blocks import available_memory, with_count
 from suffice.engines.views.views import Viewed
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.variables import Variable

@@ -98,7 +98,7 @@ def _sampled_answer(asked: AskedNetwork, only: Sequence[str] | None) -> dict[str
 
 def _impossible(asked: AskedNetwork) -> dict[str, Any]:
     """What is said of evidence that cannot be."""
-    from suffice.models.questions.evidence import in_words
+    from suffice.models.questions.question import in_words
 
     at_odds = asked.network.contradiction(dict(asked.given))
     said = in_words(at_odds or asked.given)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, FitError, ModelError
+from suffice.errors import DataError, ModelError, checked_level
 
 Array = npt.NDArray[np.float64]
 LEAST = float(np.finfo(np.float64).smallest_subnormal)
@@ -281,17 +281,6 @@ class Interval(NamedTuple):
 
     lower: Any
     upper: Any
-
-
-def checked_level(level: Any) -> float:
-    """The level of an interval.
-
-    >>> checked_level(0.95)
-    0.95
-    """
-    if not (isinstance(level, (int, float, np.number)) and 0.0 < level < 1.0):
-        raise FitError(f"the level of an interval lies between 0 and 1, for instance 0.95; not {level!r}")
-    return float(level)
 
 
 def tail(level: Any) -> float:

@@ -21,7 +21,7 @@ from suffice.basis.blas import one_blas_thread
 from suffice.errors import DataError, MissingCells, ModelError, StatisticsError, listing, nearest, quantity
 from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, read_only, same
 from suffice.exponential.protocol.tables import table
-from suffice.statistics.chan import Spread, add_exactly, merge_spreads, settle_spread, subtract_spread
+from suffice.statistics.moments import Spread, add_exactly, merge_spreads, settle_spread, subtract_spread
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 

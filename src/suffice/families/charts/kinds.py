@@ -22,7 +22,7 @@ from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics import Moments
-from suffice.statistics.configurations import describe
+from suffice.statistics.counts import describe
 
 
 class Events(NamedTuple):

@@ -22,7 +22,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.parameter_draws import dirichlet_shares
 from suffice.families.protocol.family import Estimate
 from suffice.statistics import Counts, Moments
-from suffice.statistics.configurations import describe
+from suffice.statistics.counts import describe
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

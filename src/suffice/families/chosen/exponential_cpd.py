@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import ModelError
+from suffice.errors import ModelError, checked_level
 from suffice.families.chosen.node_kinds import ParameterBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, flat_index
-from suffice.families.protocol.family import Estimate, Interval, Mode, checked_level
+from suffice.families.protocol.family import Estimate, Interval, Mode
 from suffice.inference.finite.network import CountNode, DistributionNode
 from suffice.statistics import Moments
-from suffice.statistics.configurations import describe
+from suffice.statistics.counts import describe
 from suffice.statistics.derived import RowFormula
 
 Ints = npt.NDArray[np.int64]

@@ -13,12 +13,12 @@ from itertools import combinations
 from math import comb
 from typing import Any
 
-from suffice.engines.encoding.sources import checked_limit
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, TooLarge, bytes_in_words, listing, note, whole
 from suffice.errors.remedies import name_of
 from suffice.families import family_of
+from suffice.limits import bytes_of
 from suffice.output.display import OneTable
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
@@ -108,7 +108,7 @@ def gather_every_family(
     size = GatheredSize.of(variables, min(most, len(names) - 1))
     if dry_run:
         return size
-    size.check(MOST_BYTES if memory_limit is None else checked_limit(memory_limit))
+    size.check(MOST_BYTES if memory_limit is None else bytes_of(memory_limit))
     rows.require_complete(names)
     gathered: Statistics = rows.gather([*requests_of_every_family(variables, size.max_parents), *also])
     return gathered

@@ -18,7 +18,7 @@ from suffice.families.gathering.every_family import GatheredSize, gather_every_f
 from suffice.graphs import Dag, Graph, Template
 from suffice.graphs.lagged import variable_and_lag
 from suffice.statistics import Counts, Moments, Request, Statistics
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, listing, nearest, note
+from suffice.errors import FitError, checked_level, listing, nearest, note
 from suffice.errors.remedies import TABLE_PRIORS, Remedy
 from suffice.exponential.arithmetic.symmetric import ROUNDING, scaled_cholesky, singular_column
 from suffice.families.hierarchical.hierarchical import rows_of
@@ -35,9 +35,9 @@ from suffice.families.hierarchical.laplace import Laplace
 from suffice.families.hierarchical.laplace_draws import draw_rows, quantiles
 from suffice.families.priors.empirical_bayes import best_number
 from suffice.families.priors.prior import Node, Prior, PriorBelief, all_finite, in_order, is_number
-from suffice.families.protocol.family import Array, Estimate, Interval, Mode, as_numbers, checked_level
+from suffice.families.protocol.family import Array, Estimate, Interval, Mode, as_numbers
 from suffice.statistics import Counts, Statistics
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.variables import Finite, Variable
 
 

@@ -31,7 +31,7 @@ from suffice.families.conditional_gaussian import SharedGaussian
 from suffice.families.priors.prior import PriorBelief
 from suffice.families.protocol.family import Array, split
 from suffice.statistics import Moments
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.variables import Finite, Variable
 
 ALIKE = 1e-8

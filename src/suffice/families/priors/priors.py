@@ -20,7 +20,7 @@ from suffice.families.priors.prior import Node as Node
 from suffice.families.priors.prior import Prior as Prior
 from suffice.families.protocol.family import Array, as_numbers
 from suffice.statistics import Counts, Statistics
-from suffice.statistics.configurations import checked_cells, describe, n_configurations, sizes
+from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
 from suffice.variables import Count, Finite, Real, Variable
 
 SEVERAL = (list, tuple, np.ndarray)

@@ -6,16 +6,14 @@ estimate, a log-likelihood and a log-evidence. `cpd` has what its estimates can 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError
 from suffice.exponential.arithmetic.values import Interval as Interval
-from suffice.exponential.arithmetic.values import checked_level as checked_level
 from suffice.families.protocol.cpd import Array as Array
 from suffice.families.protocol.cpd import Columns as Columns
 from suffice.families.protocol.cpd import Cpd as Cpd
@@ -64,14 +62,6 @@ class Mode:
 Estimate = Mean | Mode
 
 
-def checked_estimate(estimate: Any) -> Estimate:
-    """Mean() where nothing is said."""
-    how = Mean() if estimate is None else estimate
-    if not isinstance(how, (Mean, Mode)):
-        raise FitError(f"estimate is Mean() or Mode(), not {estimate!r}")
-    return how
-
-
 S = TypeVar("S", bound=Statistic, contravariant=True)
 
 
@@ -91,12 +81,3 @@ class Family(Protocol[S]):
     def log_likelihood(self, child: Variable, seen: S) -> float: ...
     def log_evidence(self, child: Variable, seen: S, imagined: S) -> float: ...
     def estimate(self, child: Variable, parents: Sequence[Variable], seen: S, imagined: S | None, how: Estimate) -> Cpd: ...
-
-
-def regressions_among(families: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of some families, by node, that are regressions; what is no family is none.
-
-    >>> regressions_among({"x": None})
-    {}
-    """
-    return {n: f for n, f in families.items() if getattr(f, "iterative", False)}

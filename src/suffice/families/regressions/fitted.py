@@ -11,11 +11,11 @@ import numpy as np
 
 from suffice.basis.libraries import sc
 from suffice.engines.engine import Block, Step
-from suffice.errors import FitError, FormatError
+from suffice.errors import FitError, FormatError, checked_level
 from suffice.families.design import terms
-from suffice.families.protocol.family import Array, Interval, checked_level
+from suffice.families.protocol.family import Array, Interval
 from suffice.statistics import Counts
-from suffice.statistics.configurations import freeze, sizes
+from suffice.statistics.counts import freeze, sizes
 from suffice.statistics.file import array_of, number, numbers
 from suffice.variables import Variable
 

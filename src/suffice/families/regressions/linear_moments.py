@@ -27,8 +27,8 @@ from suffice.families.regressions.fitted import Maximum, Regressors, Summary, Su
 from suffice.families.regressions.glm import OnePredictor
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics import Request
-from suffice.statistics.chan import Spread
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
+from suffice.statistics.moments import Spread
 from suffice.variables import Finite, Variable
 
 

@@ -21,7 +21,7 @@ from suffice.families.parameter_draws import Coefficients
 from suffice.families.protocol.family import Array, Columns, Cpd, Interval
 from suffice.families.regressions.fitted import Fitted, coefficient_table, needs_rows
 from suffice.registry import find_type, type_of
-from suffice.statistics.configurations import checked_cells, freeze, sizes
+from suffice.statistics.counts import checked_cells, freeze, sizes
 from suffice.statistics.file import array_of, numbers
 from suffice.variables import Finite, Variable
 
@@ -279,14 +279,14 @@ class RegressionCpd(Cpd):
 
     def to_dict(self) -> dict[str, Any]:
         """The regression as plain values: those of states are called by their family, others name it with its options."""
-        family, level = self.family, self.theta[self.layout.levels]
+        family, level = self.family, np.atleast_1d(self.intercept)
         name = type_of(family)
         fitted = None if self.fitted is None else self.fitted.to_dict()
         rest = {"coefficients": numbers(self.coefficients), "centre": numbers(self.centre), "fitted": fitted}
         if name in self.types:
             return {"type": name, family.level_field: numbers(level), **rest, "ridge": family.ridge}
         named = {"family": name, "options": asdict(family)}
-        own = {"intercept": float(self.theta[0]), "terms": list(self.terms), "dispersion": self.dispersion}
+        own = {"intercept": float(level[0]), "terms": list(self.terms), "dispersion": self.dispersion}
         return {"type": "regression", **named, **own, **rest}
 
     @classmethod

@@ -36,6 +36,11 @@ class Format(Named):
     """Whether a text says itself how it is encoded, as XML does."""
     read_only: ClassVar[str] = ""
     """What to do instead of writing it."""
+    kinds: ClassVar[tuple[str, ...]] = ()
+    """The kinds of models that it holds; none are named where it holds all."""
+    contents: ClassVar[str] = "models"
+    finite: ClassVar[bool] = False
+    """Whether it holds only finite variables."""
 
     def __init__(self, suffix: str = "") -> None:
         self.suffix = suffix or f".{self.word.split()[0]}"
@@ -47,19 +52,13 @@ class Format(Named):
     def write(self, model: Any) -> str:
         raise NotImplementedError
 
-    def check_kind(self, kind: str, path: str | PathLike[str]) -> None:
-        """Refuse a kind of model that it has no room for."""
-
-    def check_variables(self, variables: Iterable[Variable], path: str | PathLike[str]) -> None:
-        """Refuse variables that it has no room for."""
-
 
 class NetworkFormat(Format):
     """A format of Bayesian networks of finite variables. One of its own says `parse` and `text`."""
 
     kinds: ClassVar[tuple[str, ...]] = ("bayes_net",)
-    """The kinds of models that it holds."""
     contents: ClassVar[str] = "Bayesian networks"
+    finite: ClassVar[bool] = True
 
     def parse(self, text: str) -> FiniteNetwork:
         """The network in a text."""
@@ -83,23 +82,12 @@ class NetworkFormat(Format):
     def write(self, model: Any) -> str:
         return self.text(self.finite_network(model))
 
-    def check_kind(self, kind: str, path: str | PathLike[str]) -> None:
-        if kind not in self.kinds:
-            raise FormatError(f"{self.suffix} holds {self.contents}, and this is {INSTEAD[kind]}", path=path)
-
-    def check_variables(self, variables: Iterable[Variable], path: str | PathLike[str]) -> None:
-        other = [v.name for v in variables if not isinstance(v, Finite)]
-        if other:
-            raise FormatError(
-                f"{self.suffix} holds only finite variables, and {show(other[0])} is none; write .json instead", path=path
-            )
-
     def finite_network(self, bn: BayesNet) -> FiniteNetwork:
         """The tables of a network whose variables are all finite; what is dropped, such as cut points, is said."""
         from suffice.models.parts.closed_forms import as_closed_form
 
         suffix = self.suffix
-        self.check_variables(bn.variables.values(), f"model{suffix}")
+        refuse_numbers(self, bn.variables.values(), f"model{suffix}")
         finite = [v for v in bn.variables.values() if isinstance(v, Finite)]
         if bn.statistics is not None:
             note(f"{suffix} keeps the probabilities, but not the prior and the counts behind them; .json does")
@@ -111,3 +99,12 @@ class NetworkFormat(Format):
             note(f"{suffix} keeps a table of {show(regressions[0])}, but not the regression that it comes from; .json does")
         cpds: dict[str, Any] = {v.name: as_closed_form(bn[v.name]) for v in finite}
         return FiniteNetwork(tuple(finite), {name: NetworkTable(tuple(cpd.parents), cpd.probs) for name, cpd in cpds.items()})
+
+
+def refuse_numbers(form: Format, variables: Iterable[Variable], path: str | PathLike[str]) -> None:
+    """Refuse variables that a format of finite ones has no room for."""
+    other = [v.name for v in variables if not isinstance(v, Finite)]
+    if other:
+        raise FormatError(
+            f"{form.suffix} holds only finite variables, and {show(other[0])} is none; write .json instead", path=path
+        )

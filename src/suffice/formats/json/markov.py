@@ -38,7 +38,7 @@ from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.features import Features
 from suffice.models.undirected.log_linear import Ising, LogLinear, Pairwise
 from suffice.registry import find_type, type_of
-from suffice.statistics.configurations import checked_cells, sizes
+from suffice.statistics.counts import checked_cells, sizes
 from suffice.statistics.file import variable_from_dict, variable_to_dict
 from suffice.variables import Finite, by_name
 

@@ -51,7 +51,7 @@ from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.parts.sharing import alike, seen_together, shared_in
 from suffice.registry import find_type
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.statistics.file import array_of as array_of
 from suffice.statistics.file import check_statistics, derived_from_dict, derived_to_dict, variable_from_dict, variable_to_dict
 from suffice.statistics.file import flat as flat
@@ -136,8 +136,8 @@ def statistics_to_dict(statistics: Statistics) -> dict[str, Any]:
             d |= {"values": flat(e.values), "keys": None if e.keys is None else e.keys.tolist()}
         else:
             parts = {k: flat(getattr(e, k)) for k in ("count", "mean", "rest", "scatter")}
-            d |= {"keys": e.keys.tolist(), **parts, **derived_to_dict(e.derived)}
-            d |= {"log_base": flat(e.sums)} if e.derived else {}
+            d |= {"keys": e.keys.tolist(), **parts}
+            d |= {**derived_to_dict(e.derived), "log_base": flat(e.sums)} if e.derived else {}
         entries.append(d)
     suppression = statistics.suppression
     said = {} if suppression is None else {"suppression": suppression.to_dict(statistics)}

@@ -29,7 +29,7 @@ from suffice.incomplete.numbers.completed_rows import Batch, gather_completions,
 from suffice.incomplete.numbers.normal_steps import NormalSteps
 from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
 from suffice.inference.chains.steps import StateSteps
-from suffice.statistics.chan import Spread
+from suffice.statistics.moments import Spread
 
 Columns = dict[str, npt.NDArray[Any]]
 

@@ -28,7 +28,7 @@ from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.components import NodeFamily, node_family
 from suffice.incomplete.numbers.patterns import digits_of
-from suffice.statistics.configurations import n_configurations, sizes
+from suffice.statistics.counts import n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 MAX_STATES = 2**12

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from suffice.basis.arrays import Bools
 from suffice.engines.engine import Block, Step, add_up, is_missing, sum_up
 from suffice.engines.sequences.sequences import Sequences
-from suffice.engines.steps.parallel import in_order
+from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.chains.factored_rows import ChainLayout

@@ -33,7 +33,7 @@ from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
 from suffice.incomplete.numbers.normal import weighted_moments, widen_groups
 from suffice.inference.chains.linear.gaussian import expected_states
 from suffice.inference.chains.linear.linear_steps import LinearSteps
-from suffice.statistics.configurations import distinct
+from suffice.statistics.counts import distinct
 
 Lines = Mapping[str, Line]
 

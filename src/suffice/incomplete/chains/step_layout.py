@@ -19,7 +19,7 @@ from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta
 from suffice.incomplete.numbers.units import Units
-from suffice.statistics.configurations import distinct
+from suffice.statistics.counts import distinct
 
 FEW = 2**16
 """Codes below this are looked up, not sorted."""

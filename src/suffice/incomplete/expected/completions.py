@@ -30,7 +30,7 @@ from suffice.incomplete.gauss_hermite import n_points
 from suffice.incomplete.numbers.units import Units, observed_cells
 from suffice.inference.finite.logs import Elimination, LogFactor
 from suffice.inference.finite.tree import n_cells, steps
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.variables import Finite, Variable
 
 Small = npt.NDArray[np.int32]

@@ -20,13 +20,13 @@ import numpy as np
 from suffice.basis.arrays import Array, Ints
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
-from suffice.engines.steps.parallel import in_order, n_threads
+from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listing
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.expected.completions import CodedRows, FiniteCompletions, ReduceRows, Watch, starts, theta_of
 from suffice.incomplete.expected.expected_moments import ExpectedMoments, saturated_statistics
 from suffice.statistics import Counts, Request, Statistics
-from suffice.statistics.configurations import n_configurations, sizes
+from suffice.statistics.counts import n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 DENSE = 2**22

@@ -25,7 +25,7 @@ from suffice.incomplete.components import Expectation, Line, Theta
 from suffice.incomplete.numbers.normal import ConditionalNormal, conditional, places, some_columns, weighted_moments, widen_groups
 from suffice.incomplete.numbers.patterns import Component, Member, digits_of
 from suffice.incomplete.numbers.units import Units
-from suffice.statistics.configurations import distinct
+from suffice.statistics.counts import distinct
 
 ROWS = 2**14
 CELLS = 2**17

@@ -19,7 +19,7 @@ from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, add_up, sum_up
 from suffice.engines.gather import Groups
-from suffice.engines.steps.parallel import in_order
+from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, ReducedComponents, Shown, Theta, log_likelihood
@@ -29,8 +29,8 @@ from suffice.incomplete.numbers.normal import PatternBatch, pattern_batches, wei
 from suffice.incomplete.numbers.patterns import Component, Key, PatternFinder
 from suffice.incomplete.numbers.units import Units
 from suffice.statistics import Moments
-from suffice.statistics.chan import Cases
-from suffice.statistics.configurations import distinct
+from suffice.statistics.counts import distinct
+from suffice.statistics.moments import Cases
 from suffice.variables import Finite
 
 HELD = 2**29

@@ -28,7 +28,7 @@ from suffice.engines.gather import Groups, group_rows
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.patterns import Component, Member
-from suffice.statistics.chan import Cases, Spread, pool_spreads
+from suffice.statistics.moments import Cases, Spread, pool_spreads
 
 FEW = 16
 """Of fewer rows than this the completions are not worth a product of matrices each."""

@@ -21,7 +21,7 @@ from suffice.incomplete.numbers.completed_rows import ObservedRows
 from suffice.incomplete.numbers.normal import collect_groups, some_columns
 from suffice.incomplete.numbers.patterns import Component, Member
 from suffice.inference.chains.steps import StateNormals, weighted_numbers
-from suffice.statistics.chan import Spread
+from suffice.statistics.moments import Spread
 
 FEW = 64
 """Of fewer steps than this the loops are not worth compiling."""

@@ -21,7 +21,7 @@ from suffice.engines.engine import Block, is_missing
 from suffice.errors import TooLarge, listing
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.gauss_hermite import n_points
-from suffice.statistics.configurations import alike, n_configurations, sizes
+from suffice.statistics.counts import alike, n_configurations, sizes
 from suffice.variables import Finite, NotNormal
 
 Missing = frozenset[str]

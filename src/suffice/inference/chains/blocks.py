@@ -12,7 +12,7 @@ import numpy as np
 
 from suffice.inference.chains.lanes import MEMORY, Lanes, LaneSums, Parameters, parameters, run_lanes, tiers
 from suffice.inference.chains.steps import Array, Expectations, Ints, StateSteps
-from suffice.statistics.chan import Spread
+from suffice.statistics.moments import Spread
 
 LONG, FEW = 4096, 32
 """Sequences of more steps are cut, if they are fewer or need too much memory in lanes."""

@@ -18,7 +18,7 @@ import numpy as np
 from suffice.inference.chains.blocks import expect_in_lanes
 from suffice.inference.chains.lanes import NO_FORMS, TILE, LaneRoom, filled_up, has_lanes, in_eights, side_by_side, tiers
 from suffice.inference.chains.steps import Array, Codes, Expectations, Ints, StateNormals, StateSteps, add_moments
-from suffice.statistics.chan import Spread
+from suffice.statistics.moments import Spread
 
 SHORT = 10_000_000
 """Sequences with so many steps times states find their best path with all values in memory."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.inference.chains.steps import Array, Ints, StateSteps, add_moments
-from suffice.statistics.chan import Spread
+from suffice.statistics.moments import Spread
 
 LANES, TILE = 1024, 8
 """Sequences side by side, at most, and steps between two scalings."""

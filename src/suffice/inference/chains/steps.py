@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.statistics.chan import Spread, merge_spreads
+from suffice.statistics.moments import Spread, merge_spreads
 
 Flags = npt.NDArray[np.bool_]
 

@@ -24,7 +24,11 @@ from suffice.inference.finite import tree as trees
 from suffice.inference.finite.logs import NEVER, Elimination, LogFactor, Weighed, weigh_factors
 from suffice.inference.finite.network import NONE, Array, Ints, Network
 from suffice.inference.finite.questions import Room, RowAnswers
-from suffice.inference.finite.tree import GreedyOrders, Order, Tree
+from suffice.inference.finite.tree import (
+    GreedyOrders,
+    Order,
+    Tree,
+)
 
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
@@ -118,7 +122,7 @@ class JunctionTree:
         nothing = self.network.unobserved()
         whole = Network.of(self.network.sizes, [(scope, NONE, table) for scope, _, table in self.network.factors()])
         found = questions.in_rows(whole, (), whole.all_factors, np.asarray(nothing[None], np.int32), tables, whole.starts)
-        for r in np.flatnonzero(found.doubtful | (found.status == questions.IMPOSSIBLE)):
+        for r in np.flatnonzero(found.doubtful(absolute=True) | (found.status == questions.IMPOSSIBLE)):
             found.probs[r] = self._marginals(Weighed(self.network, tables[r], nothing, 0.0), nothing).probs
         return found.probs
 
@@ -153,7 +157,7 @@ class JunctionTree:
         if compiled:
             tree.rooms.append(room)
         total = float(answer.log_prob[0])
-        if answer.status[0] == questions.UNCERTAIN or not questions.is_sure(answer.log_prob, w.logs)[0]:
+        if answer.doubtful(w.logs)[0]:
             found = questions.in_logs(self.network, tree.factor, tree.unobserved(codes), codes, w.tables, w.logs)
             total, probs[:] = float(found.joint(())[0]), 0.0
             for v, own in found.marginals().items() if total > NEVER else ():

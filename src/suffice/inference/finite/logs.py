@@ -260,7 +260,7 @@ class Weighed(NamedTuple):
     network: Network
     tables: Array
     codes: Ints
-    log_scale: float
+    log_scale: float = 0.0
     logs: Array | None = None
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.errors.remedies import BY_SAMPLING
-from suffice.inference.finite.logs import NEVER, SAFE, Elimination, LogFactor, factors_at, log_sum, shares, weigh_factors
+from suffice.inference.finite.logs import NEVER, SAFE, Elimination, LogFactor, Weighed, factors_at, log_sum, shares, weigh_factors
 from suffice.inference.finite.network import Array, Ints, Network
 from suffice.inference.finite.tree import (
     MAX_BYTES,
@@ -69,12 +69,12 @@ class RowAnswers(NamedTuple):
     def room(cls, n_rows: int, n_cells: int) -> RowAnswers:
         return cls(np.ones((n_rows, n_cells)), np.empty(n_rows), np.empty(n_rows, np.uint8))
 
-    @property
-    def doubtful(self) -> npt.NDArray[np.bool_]:
-        """The rows whose answers may be off by more than rounding: what underflowed cannot matter to evidence that is not rarer
-        than all of it. Probabilities that are hardly above 0 may lack digits in the others."""
-        sure = (self.status == DONE) | (self.status == IMPOSSIBLE) | ((self.status == UNCERTAIN) & (self.log_prob > SAFE))
-        return np.asarray(~sure)
+    def doubtful(self, logs: Array | None = None, *, absolute: bool = False) -> npt.NDArray[np.bool_]:
+        """The rows whose answers may be off by more than rounding. What underflowed, in tables with `logs`, too, cannot
+        matter to evidence that is not rarer than it. If `absolute`, digits of probabilities hardly above 0 do not matter."""
+        rare = ~(self.log_prob > SAFE)
+        unsure = (self.status == TOO_LARGE) | ((self.status == UNCERTAIN) & (rare if absolute else True))
+        return np.asarray(unsure if logs is None else unsure | rare)
 
     def at(self, rows: slice) -> RowAnswers:
         return RowAnswers(self.probs[rows], self.log_prob[rows], self.status[rows])
@@ -132,8 +132,7 @@ class Desk:
     def _programs(self, targets: Ints, seeds: Ints, seen: Codes, first: int, part: Ints) -> int:
         """Find the part of each row and make programs of the new ones; the row up to which there was room."""
         from suffice.kernels.inference.arrangement import arrange_parts
-        from suffice.kernels.inference.elimination import order_parts
-        from suffice.kernels.inference.parts import find_parts
+        from suffice.kernels.inference.parts import find_parts, order_parts
 
         net, before = self.network, int(self.part_at[0])
         scopes = (net.scope_start, net.scopes)
@@ -241,22 +240,15 @@ def posteriors(
     do not matter.
     """
     answers = in_rows(network, targets, seeds, seen, tables)
-    probs, log_prob, status = answers
+    probs, log_prob, _ = answers
     trees: dict[bytes, Tree] = {}
-    for r in np.flatnonzero(
-        answers.doubtful if absolute else (status != DONE) & (status != IMPOSSIBLE) | ~is_sure(log_prob, logs)
-    ):
+    for r in np.flatnonzero(answers.doubtful(logs, absolute=absolute)):
         codes, line = seen[r if len(seen) > 1 else 0].astype(np.int64), tables[r if len(tables) > 1 else 0]
         key = np.minimum(codes, 0).tobytes()
         if key not in trees:
             trees = {key: _tree_for(network, targets, seeds, codes)}  # one at a time: they may be large
         probs[r], log_prob[r] = _by_tree(trees[key], targets, codes, line, logs)
     return probs, log_prob
-
-
-def is_sure(log_prob: Array, logs: Array | None) -> npt.NDArray[np.bool_]:
-    """Whether what underflowed, if anything did, cannot matter to answers with this ln p(evidence)."""
-    return np.full(log_prob.shape, logs is None) | (log_prob > SAFE)
 
 
 def _tree_for(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints) -> Tree:
@@ -278,7 +270,7 @@ def _by_tree(tree: Tree, targets: Sequence[int], codes: Ints, tables: Array, log
     cells, want = math.prod(tree.network.sizes[np.asarray(targets, np.int64)].tolist()), ROOT if len(targets) else ALONE
     room, found = room_for(tree, tree.n_numbers(codes)), RowAnswers.room(1, cells)
     interruptible(lambda: run_tree(tree, want, codes, tables, room, found), tree.cells(codes))
-    if found.status[0] != UNCERTAIN and is_sure(found.log_prob, logs)[0]:
+    if not found.doubtful(logs)[0]:
         return found.probs[0], float(found.log_prob[0])
     kept = set(targets)
     order = [v for v in tree.unobserved(codes) if v not in kept]
@@ -324,7 +316,7 @@ def posterior(
             f"the joint of {len(shape)} variables has {cells:,} cells ({bytes_in_words(8.0 * cells)}), and the limit is "
             f"{MAX_JOINT:,}: ask for fewer at a time, or for their most probable states (bn.most_probable)"
         )
-    w = weigh_factors(network, codes, factors)
+    w = weigh_factors(network, codes, factors) if factors else Weighed(network, network.tables, codes)
     if w.log_scale == NEVER or not network.n_variables:
         return Posterior(np.full(shape, np.nan if w.log_scale == NEVER else 1.0), w.log_scale)
     changed = [v for f in factors for v in f.scope if len(f.scope) == 1] if factors else []

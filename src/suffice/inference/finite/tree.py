@@ -185,7 +185,7 @@ def interruptible(work: Callable[[], T], cells: float) -> T:
 
 
 FILL, WEIGHTED_FILL, WEIGHT = 0, 1, 2
-"""The rules of `kernels.elimination`."""
+"""The rules of `kernels.inference.parts`."""
 MOST_GREEDY = 6000
 """Above so many variables the links of all pairs are not held; the order comes from sets and a heap."""
 PLAIN = ((WEIGHT, 0.0), (FILL, 0.0), (WEIGHTED_FILL, 0.0))
@@ -240,7 +240,7 @@ class GreedyOrders:
         return self.steps >= min(worth * cells, MOST_STEPS if cells < HOPELESS else FEW_STEPS)
 
     def _try(self) -> None:
-        from suffice.kernels.inference.elimination import order_parts
+        from suffice.kernels.inference.parts import order_parts
 
         rule, noise = PLAIN[self._tries] if self._tries < len(PLAIN) else SCHEDULE[self._tries % len(SCHEDULE)]
         start, which = np.uint64(self._seed * 1_000_003 + self._tries), (0, 1, self._record, np.array([1, 0, 0]), self._cells)

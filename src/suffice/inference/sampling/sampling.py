@@ -13,7 +13,7 @@ import numpy as np
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
-from suffice.errors import ModelError
+from suffice.errors import ModelError, whole
 from suffice.inference.finite.network import Array, Ints
 from suffice.registry import Named
 
@@ -48,7 +48,7 @@ class LikelihoodWeighting(Named):
     n: int = 10_000
 
     def __post_init__(self) -> None:
-        whole_number("the number of draws of LikelihoodWeighting must be", self.n, 1)
+        whole(self.n, "the number of draws of LikelihoodWeighting", 1, ModelError)
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Gibbs(Named):
     chains: int = 4
 
     def __post_init__(self) -> None:
-        whole_number("the number of chains of Gibbs must be", self.chains, 1)
-        whole_number("the burn-in of Gibbs must be", self.burn_in, 0)
-        whole_number("the number of draws of Gibbs must be", self.n, 4 * self.chains, " (four for each chain)")
+        whole(self.chains, "the number of chains of Gibbs", 1, ModelError)
+        whole(self.burn_in, "the burn-in of Gibbs", 0, ModelError)
+        whole(self.n, "the number of draws of Gibbs, four for each chain,", 4 * self.chains, ModelError)
 
     @property
     def length(self) -> int:
@@ -235,23 +235,3 @@ def _shares(probs: Array, error: Array, effective: float, agree: bool = True, r_
     """Where all draws agree no spread is seen, yet 3/n is still within reach (the rule of three): 1/n stands for the error."""
     alike = (probs <= 0.0) | (probs >= 1.0 - 1e-12)
     return Average(probs, np.where(alike, 1.0 / effective, error), effective, agree, r_hat)
-
-
-def whole_number(what: str, n: object, least: int, why: str = "") -> int:
-    """A number that must be whole, and not too small; `what` must be so.
-
-    >>> whole_number("a seed is", 3, 0)
-    3
-    """
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < least:
-        raise ModelError(f"{what} a whole number from {least} up{why}, not {n!r}")
-    return int(n)
-
-
-def checked_seed(seed: object) -> int:
-    """The seed, which is a whole number from 0 up.
-
-    >>> checked_seed(3)
-    3
-    """
-    return whole_number("a seed is", seed, 0)

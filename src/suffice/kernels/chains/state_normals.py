@@ -140,7 +140,7 @@ def sum_normals(x, n, share, begin, weight, used, total, mean, scatter):
     total[k] = Σ w,  mean[k] = Σ w x / Σ w,  scatter[k, a, b] = Σ w (x_a − mean_a)(x_b − mean_b) for b ≤ a, used[a, b // 4]
 
     Of each chunk the means come first, so that nothing is lost where a state is narrow and far from the others; chunks are
-    added as in `suffice.statistics.chan`.
+    added as in `suffice.statistics.moments`.
     """
     C = x.shape[0]
     middle, step, sums, room = np.zeros(C + 4), np.zeros(C), np.zeros((4, 4)), np.empty(CHUNK)

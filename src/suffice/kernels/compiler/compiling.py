@@ -44,7 +44,7 @@ SECONDS = 0.0004
 """Seconds that a byte of Python takes to compile, measured on an idle machine."""
 
 TOGETHER = (
-    ("messages.run", "arrangement.arrange_parts", "elimination.order_parts", "parts.find_parts"),
+    ("messages.run", "arrangement.arrange_parts", "parts.order_parts", "parts.find_parts"),
     ("bitmaps.count_groups", "orders.climb_orders", "local_scores.set_terms", "bitmaps.expand", "local_scores.prune"),
     ("expectations.list_completions", "bucket_trees.expect", "bucket_trees.compile_shapes", "components.reduce_rows"),
 )

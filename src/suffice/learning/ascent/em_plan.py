@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.engines.steps.parallel import used_memory
+from suffice.engines.steps.blocks import used_memory
 from suffice.errors import bytes_in_words, quantity
 from suffice.learning.ascent.climb import evaluate
 from suffice.learning.incomplete.problem import ParameterProblem

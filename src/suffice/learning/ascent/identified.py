@@ -21,7 +21,7 @@ from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import digits_of
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.parts.hidden_numbers import n_angles
-from suffice.statistics.configurations import n_configurations, sizes
+from suffice.statistics.counts import n_configurations, sizes
 from suffice.variables import Finite
 
 MOST = 2**21

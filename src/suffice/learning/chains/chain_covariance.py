@@ -39,8 +39,8 @@ from suffice.learning.latent.mixture_parts import CollapsedClass, log_prior_of_s
 from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.latent.mixture_start import SAMPLE, MixtureStarts
 from suffice.statistics import Counts
-from suffice.statistics.chan import Spread
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
+from suffice.statistics.moments import Spread
 from suffice.variables import Finite
 
 

@@ -39,7 +39,7 @@ from suffice.learning.incomplete.reduced_task import EStep, ExpectedStatistic, i
 from suffice.limits import check_room
 from suffice.models.chain import Chain
 from suffice.statistics import Counts, Statistics
-from suffice.statistics.chan import Spread
+from suffice.statistics.moments import Spread
 from suffice.variables import Finite, Variable
 
 INDEX = re.compile(r"(?<!^)\[-?\d+\]\Z")

@@ -17,9 +17,10 @@ from suffice.errors.remedies import (
     hidden_with_states,
     of_python,
 )
+from suffice.families import checked_estimate
 from suffice.families.named_families import variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
-from suffice.families.protocol.family import Cpd, Estimate, checked_estimate
+from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.chains.chain_states import Phase, phases_of

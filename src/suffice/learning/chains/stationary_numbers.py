@@ -26,7 +26,7 @@ from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm
 from suffice.incomplete.components import Line, Theta
 from suffice.learning.incomplete.held import HeldEntries
 from suffice.statistics import Moments
-from suffice.statistics.chan import Spread
+from suffice.statistics.moments import Spread
 
 Slopes = dict[str, tuple[float, Array, float]]
 """By node: the derivatives by intercept, coefficients, and ln variance."""

@@ -103,9 +103,7 @@ class Ascent:
         return float(self.rows.fold(largest, threads=self.threads).value)
 
     def expected(self, climb: Maximum) -> Maximum:
-        """The same with the sums and the covariance by the expected curvature."""
-        if self.family.canonical:
-            return climb
+        """The same with the sums and the covariance by the expected curvature: another one where the link is not canonical."""
         s = self.measure(climb.theta, expected=True)
         covariance = solve_positive(s.hessian + self.family.penalty(self.at), s.gradient)[1]
         return Maximum(climb.theta, s, covariance, climb.iterations + 1)
@@ -131,9 +129,9 @@ class Ascent:
             # of steps that end quadratically the next one is known, about: each is shorter by the square of what the last one was
             # (and a pass over many rows is worth saving)
             ahead = 100.0 * (errors / before) ** 2 if self.rows.n_rows >= MANY and errors < 1e-2 * before < np.inf else 1.0
-            before = errors
+            slow, before = errors > 0.1 * before, errors
             done = ahead * moved.max() <= max(tol * unit, rounding) and ahead * errors <= max(ERRORS * tol * error, rounding)
-            if not done and error > 0.0 and errors <= VANISHED * error:
+            if not done and slow and error > 0.0 and errors <= VANISHED * error:
                 furthest = self.reach(step) / unit
                 far = [*far, furthest] if furthest > max(FAR, 0.3 * far[-1]) else [furthest]
                 if len(far) > LASTING and self._endless:
@@ -269,7 +267,7 @@ def maximise(
     ascent, climb = _centre_columns(ascent, theta, first)
     if family.profiled:
         return _profile_shape(ascent, parents, summary, climb.theta)
-    return family.finished(ascent.at, parents, ascent.expected(climb), summary)
+    return family.finished(ascent.at, parents, climb if family.canonical else ascent.expected(climb), summary)
 
 
 def _centre_columns(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Maximum]:

@@ -16,7 +16,7 @@ from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import Block, Step, sum_up
 from suffice.engines.local.kept import ValueStore
 from suffice.engines.sequences.sequences import Sequences
-from suffice.engines.steps.parallel import in_order
+from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words
 from suffice.learning.crf.wider import WiderKeys, of_pairs
 from suffice.models.linear_chain.encoding import Encoded, Findings, FindPairs, PairCounts, keep, split_by_labels

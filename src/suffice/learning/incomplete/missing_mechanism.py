@@ -28,7 +28,7 @@ from suffice.families.regressions.logistic import Logistic
 from suffice.graphs import Dag
 from suffice.learning.incomplete.task import declared_hidden
 from suffice.models.networks import BayesNet
-from suffice.statistics.configurations import MAX_CELLS
+from suffice.statistics.counts import MAX_CELLS
 from suffice.variables import Finite, Variable
 
 SUFFIX = "_missing"

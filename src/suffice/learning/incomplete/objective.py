@@ -28,7 +28,7 @@ from suffice.families.regressions.linear_moments import common_line
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.mixed import scaled_moments
 from suffice.incomplete.numbers.units import no_groups
-from suffice.statistics.configurations import describe, sizes
+from suffice.statistics.counts import describe, sizes
 
 VANISHED = 1e-8
 """A configuration with less expected weight than this, in rows, keeps its parameters."""

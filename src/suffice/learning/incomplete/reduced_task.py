@@ -23,7 +23,7 @@ from suffice.learning.incomplete.held import HeldEntries
 from suffice.learning.incomplete.task import Task
 from suffice.models.parts.sharing import Tie
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.variables import Finite
 
 

@@ -35,8 +35,8 @@ from suffice.learning.incomplete.hidden_numbers import Conventions
 from suffice.learning.incomplete.objective import common_line_of, normal_of
 from suffice.learning.incomplete.reduced_task import ReducedTask
 from suffice.statistics import Statistics
-from suffice.statistics.chan import Spread
-from suffice.statistics.configurations import n_configurations, project_keys, sizes
+from suffice.statistics.counts import n_configurations, project_keys, sizes
+from suffice.statistics.moments import Spread
 from suffice.variables import Finite, Variable
 
 SAMPLE = 2048

@@ -12,9 +12,10 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, ModelError, listing, nearest
 from suffice.errors.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states, without_column
+from suffice.families import checked_estimate, regressions_among
 from suffice.families.named_families import as_families, check_family, variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
-from suffice.families.protocol.family import Estimate, checked_estimate, regressions_among
+from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
 from suffice.graphs.template import Template
 from suffice.models.chain import Chain
@@ -102,8 +103,8 @@ def task_of(
 
 def graph_and_ties(dag: Any, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
     """A graph, or that of a network, and the ties that are asked for, or that the network brings."""
-    groups = shared_of(dag, shared)
-    return shared_in(Dag(dag), groups) if groups else (Dag(dag), ())
+    graph, groups = dag if isinstance(dag, Dag) else Dag(dag), shared_of(dag, shared)
+    return shared_in(graph, groups) if groups else (graph, ())
 
 
 def shared_of(dag: Any, shared: Any) -> Any:

@@ -17,7 +17,7 @@ from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError
 from suffice.errors.remedies import BDEU, weight_penalty
 from suffice.learning.undirected.problem import UndirectedProblem
-from suffice.statistics.configurations import describe, n_configurations
+from suffice.statistics.counts import describe, n_configurations
 
 MAX_STATES, MAX_NUMBERS = 2**14, 2**22
 """Joint states, and numbers in states × free parameters, up to which the program is solved."""

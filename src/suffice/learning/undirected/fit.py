@@ -25,7 +25,7 @@ from suffice.models.undirected.log_linear import LogLinear
 from suffice.objectives import Bayes, Conditional, ContrastiveDivergence, Likelihood, MaxEntropy, as_penalties
 from suffice.scores import Evidence
 from suffice.statistics import Moments, Statistics
-from suffice.statistics.configurations import n_configurations
+from suffice.statistics.counts import n_configurations
 from suffice.variables import Real
 
 

@@ -27,7 +27,7 @@ from suffice.learning.undirected.ipf import IPF, CliqueTree
 from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.log_linear import Ising, LogLinear
-from suffice.statistics.configurations import describe, n_configurations
+from suffice.statistics.counts import describe, n_configurations
 
 MAX_STATES, MAX_WEIGHTS, MAX_NUMBERS = 2**14, 2000, 2**22
 """Joint states, weights, and numbers in states × weights, up to which curvatures are reckoned."""

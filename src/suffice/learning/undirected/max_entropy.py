@@ -17,7 +17,7 @@ from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features
 from suffice.objectives import L1
-from suffice.statistics.configurations import describe, n_configurations
+from suffice.statistics.counts import describe, n_configurations
 
 
 def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:

@@ -23,7 +23,7 @@ from suffice.models.undirected.log_linear import Names
 from suffice.models.undirected.terms import Terms
 from suffice.objectives import Objective, PenaltySum
 from suffice.statistics import Request, Statistics
-from suffice.statistics.configurations import describe, n_configurations
+from suffice.statistics.counts import describe, n_configurations
 from suffice.variables import Finite
 
 ALLOWED = 1e-8

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block
-from suffice.errors import DataError, ModelError, whole
-from suffice.families.protocol.family import Array, checked_level
+from suffice.errors import DataError, ModelError, checked_level, whole
+from suffice.families.protocol.family import Array
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_rows import ChainRows
 from suffice.incomplete.first_slices import stationary

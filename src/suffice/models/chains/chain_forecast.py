@@ -11,11 +11,9 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, listing, note, whole
+from suffice.errors import DataError, ModelError, checked_level, listing, note, whole
 from suffice.errors.remedies import argument
-from suffice.families.protocol.family import checked_level
 from suffice.graphs.lagged import variable_and_lag
-from suffice.inference.sampling.sampling import checked_seed
 from suffice.models.chains.chain_answers import columns_of, posterior_step, refuse_impossible, within_sequences
 from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, join_parts
 from suffice.models.chains.chain_parts import ChainParts
@@ -33,7 +31,7 @@ def forecast(chain: ChainParts, x: Any, steps: Any, interval: float | None, give
         ChainReading.of(chain, x)  # refuses it
     known = KnownAhead.of(chain, x, given, n)
     ahead = [v for v in chain.variables if v not in known.shown]
-    step: Ahead | NumbersAhead | None = _numbers_ahead(chain, x, known, ahead, level, checked_seed(seed))
+    step: Ahead | NumbersAhead | None = _numbers_ahead(chain, x, known, ahead, level, whole(seed, "a seed", 0, ModelError))
     step = step or Ahead(ChainReading.of(chain, x, ahead=ahead, steps_ahead=n), known, level)
     reading = step.reading
     blocks = list(reading.map(step, "forecasting sequences"))

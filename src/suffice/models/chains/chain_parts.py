@@ -21,11 +21,19 @@ from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.graphs.template import Template, TemplateLike
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
-from suffice.models.parts.network_parts import NodeDistributions, check_nodes, declared_variables
-from suffice.models.parts.provenance import ASKED_OF_ROWS
-from suffice.models.parts.written import written_cpd
+from suffice.models.parts.network_parts import NodeDistributions
+from suffice.models.parts.written import check_nodes, declared_variables, written_cpd
 from suffice.output.display import Rows, and_more
 from suffice.variables import Finite, Real, Variable
+
+ASKED_OF_ROWS = {
+    "predict": "decode(sequences) has the most probable path, posterior_decode the most probable state of each cell",
+    "predict_proba": "smooth(sequences) has the probabilities",
+    "query": "smooth(sequences) answers for all steps, unroll(n).query for a network of n steps",
+    "marginals": "smooth(sequences) answers for all steps, unroll(n).marginals for a network of n steps",
+    "most_probable": "decode(sequences) has the most probable path",
+}
+"""Questions to networks of rows, and how a chain is asked."""
 
 
 class ChainParts(NodeDistributions):

@@ -12,13 +12,12 @@ import numpy.typing as npt
 from suffice.basis.libraries import pa
 from suffice.engines.engine import Block, is_missing
 from suffice.engines.scan import rows_of
-from suffice.errors import ModelError, TooLarge, bytes_in_words, note
+from suffice.errors import ModelError, TooLarge, bytes_in_words, note, whole
 from suffice.families.protocol.family import Array
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_batches import Match
 from suffice.incomplete.chains.reduced_steps import ShownPart, child_numbers, child_states
 from suffice.incomplete.first_slices import Stationary
-from suffice.inference.sampling.sampling import checked_seed, whole_number
 from suffice.models.chains.chain_answers import answers, most_probable, refuse_impossible
 from suffice.models.chains.chain_cells import StepNumbers
 from suffice.models.chains.chain_parts import ChainParts
@@ -33,14 +32,14 @@ Column = npt.NDArray[Any]
 def sample(chain: ChainParts, n: Any, length: Any, seed: int | None) -> Any:
     """n sequences of so many steps, as an Arrow table."""
     refuse_diffuse(chain, "be sampled from")
-    n = whole_number("the number of sequences to draw is", n, 1)
+    n = whole(n, "the number of sequences to draw", 1, ModelError)
     if length is None:
         raise ModelError("sample needs the number of steps of a sequence: sample(n, length=100)")
-    length = whole_number("the length of a sequence is", length, 1)
+    length = whole(length, "the length of a sequence", 1, ModelError)
     size = 8 * n * length * (len(chain.variables) + 2)
     if size > MAX_BYTES:
         raise TooLarge(f"{n:,} sequences of {length:,} steps need {bytes_in_words(size)}; draw them in parts with several seeds")
-    rng = np.random.default_rng(None if seed is None else checked_seed(seed))
+    rng = np.random.default_rng(None if seed is None else whole(seed, "a seed", 0, ModelError))
     drawn = {name: np.empty((n, length), np.int64 if isinstance(v, Finite) else float) for name, v in chain.variables.items()}
     for t in range(length):
         _draw_step(chain, t, drawn, rng)
@@ -128,8 +127,8 @@ def _unknown_numbers(parts: Sequence[ShownPart], n: int, rng: np.random.Generato
 
 def sample_given(chain: ChainParts, sequences: Any, n: Any, seed: int | None) -> list[Any]:
     """n draws of the open cells, each as a frame of the input's kind."""
-    n = whole_number("the number of draws is", n, 1)
-    seed = int(np.random.SeedSequence().entropy or 0) if seed is None else checked_seed(seed)  # type: ignore[arg-type]
+    n = whole(n, "the number of draws", 1, ModelError)
+    seed = int(np.random.SeedSequence().entropy or 0) if seed is None else whole(seed, "a seed", 0, ModelError)  # type: ignore[arg-type]
     reading = ChainReading.of(chain, sequences)
     if not reading.open:
         raise ModelError("nothing of these sequences is hidden or missing: there is nothing to draw")
@@ -158,9 +157,11 @@ def impute(chain: ChainParts, sequences: Any, draws: Any, seed: int) -> Any:
     reading = ChainReading.of(chain, sequences)
     rows = _rows_as_table(reading.sequences.source)
     if draws is not None:
-        n = whole_number("the number of draws is", draws, 1)
+        n = whole(draws, "the number of draws", 1, ModelError)
         refuse_impossible(reading, answers(reading, names=(), smooth=False).log_prob)
-        return [fill_frame(rows, _fills(reading, _draw_paths(reading, (checked_seed(seed), i)))) for i in range(n)]
+        return [
+            fill_frame(rows, _fills(reading, _draw_paths(reading, (whole(seed, "a seed", 0, ModelError), i)))) for i in range(n)
+        ]
     found = answers(reading, smooth=True)
     refuse_impossible(reading, found.log_prob, found.impossible)
     cells = {n: most_probable(c) if not isinstance(c, StepNumbers) else c.mean for n, c in found.cells.items()}

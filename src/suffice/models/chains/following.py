@@ -19,7 +19,7 @@ from suffice.models.chains.chain_reading import ChainReading, missing_in
 from suffice.models.questions.answers.answers import Distribution
 from suffice.models.questions.answers.densities import NormalParts, PoissonParts
 from suffice.models.questions.answers.mixture import Mixture
-from suffice.statistics.configurations import freeze
+from suffice.statistics.counts import freeze
 from suffice.variables import Count, Finite, Real, Variable
 
 Cell = float | int

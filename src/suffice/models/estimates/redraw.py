@@ -6,22 +6,14 @@ learned from incomplete rows together, by the covariance of its coordinates (`pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError, ModelError, SufficeError, listing, note
-from suffice.errors.remedies import BDEU, Remedy, name_of
+from suffice.errors import FitError, SufficeError, listing, note
+from suffice.errors.remedies import BDEU, name_of
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
-from suffice.models.parts.parameter_covariance import ParameterCovariance
-
-WITHOUT_INFORMATION = Remedy(
-    "or a pickle without it, learned with information=False, or not by EM of a graph; em(dag, data, start=bn, information=True) "
-    "finds it",
-    "without it; fit it with --information",
-)
-"""Why a network does not have the observed information, and how it gets it."""
 
 
 def networks_at_draws(bn: SomeNetwork, n: int, seed: Any, *, every: bool = False) -> list[SomeNetwork]:
@@ -45,27 +37,6 @@ def networks_at_draws(bn: SomeNetwork, n: int, seed: Any, *, every: bool = False
     return [bn.with_cpds(cpds) for cpds in every_draw]
 
 
-def drawn_together(bn: NetworkParts, names: Iterable[str]) -> ParameterCovariance | None:
-    """The covariance of those of these nodes whose parameters have no posterior of their own, where the network knows it.
-
-    >>> from suffice import BayesNet, Finite
-    >>> drawn_together(BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])]), ["x"]) is None
-    True
-    """
-    own = {n for n in bn.regressions if bn[n].fitted is not None}  # regressions with a covariance of their own
-    lacking = [n for n in names if n not in bn.intervened and n not in own and not bn[n].has_posterior]
-    known = bn.parameter_covariance if lacking else None
-    if lacking and known is None and bn.incomplete:
-        raise ModelError(
-            f"{listing(lacking)}: learned from incomplete rows, and this network does not have the observed information that an "
-            f"interval needs: it was read from a file {WITHOUT_INFORMATION}"
-        )
-    if known is None or not (together := [n for n in lacking if n in known.charts]):
-        return None
-    known.check(together)
-    return known.only(together)
-
-
 def _without_posterior(bn: NetworkParts) -> tuple[list[str], str]:
     """The nodes whose parameters have no posterior, and why."""
     why = f"they have no posterior; fit them with a prior, for instance {BDEU}"
@@ -83,7 +54,7 @@ def _without_posterior(bn: NetworkParts) -> tuple[list[str], str]:
 
 def _draw_cpds(bn: NetworkParts, names: Sequence[str], n: int, seeds: np.random.SeedSequence) -> dict[str, list[Any]]:
     """n draws of each of these distributions; nodes that share their parameters have the same."""
-    joint = drawn_together(bn, names)
+    joint = bn.covariance_beside_posteriors(names)
     result: dict[str, list[Any]] = {}
     if joint is not None:
         lines = joint.drawn(n, np.random.default_rng(seeds.spawn(1)[0]))

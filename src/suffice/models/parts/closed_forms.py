@@ -20,7 +20,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import configurations
 from suffice.families.protocol.family import Array, Cpd
 from suffice.inference.finite.network import DensityNode
-from suffice.statistics.configurations import checked_cells, sizes
+from suffice.statistics.counts import checked_cells, sizes
 from suffice.variables import Finite, Variable
 
 

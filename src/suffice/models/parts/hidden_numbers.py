@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from suffice.errors import listing
 from suffice.graphs import Dag
-from suffice.statistics.configurations import n_configurations
+from suffice.statistics.counts import n_configurations
 from suffice.variables import Finite, Variable
 
 

@@ -1,91 +1,160 @@
-"""What a Bayesian network is: a graph, its variables, a distribution for each node, and where these come from;
-and its distributions as numbered factors, made once and kept with it.
+"""What a Bayesian network is: a graph, its variables, a distribution for each node, and where these come from: what it was fitted
+from, with which prior, and how.
 
 Questions take this; `BayesNet`, which adds them as methods, is made of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from copy import copy
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeGuard, TypeVar
 
 from suffice.engines.scan import rows_with, scan
-from suffice.errors import DataError, ModelError, nearest, quantity
-from suffice.families.protocol.family import Cpd
+from suffice.errors import DataError, ModelError, listing, nearest, quantity
+from suffice.errors.remedies import Remedy
+from suffice.families.priors.priors import Prior
+from suffice.families.protocol.family import Cpd, Estimate, Mean
 from suffice.graphs import Dag
 from suffice.graphs.directed import DagLike
 from suffice.graphs.text import Edge
-from suffice.inference.finite.junction_tree import JunctionTree
-from suffice.inference.finite.network import GaussianNode, Network
-from suffice.inference.numbers.hybrid import Hybrid
-from suffice.models.parts.closed_forms import as_closed_form, stand_in
+from suffice.models.parts.compiled import Compiled
 from suffice.models.parts.hidden_numbers import n_conventions
-from suffice.models.parts.provenance import ASKED_OF_STEPS, Provenance
 from suffice.models.parts.sharing import Tie
-from suffice.models.parts.written import written_cpd
+from suffice.models.parts.written import check_nodes, declared_variables, written_cpd
 from suffice.output.display import Rows, Tabular, and_more
 from suffice.statistics import Statistics
-from suffice.variables import Declaration, Finite, NotNormal, Variable, by_name
+from suffice.variables import Declaration, Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
+    from suffice.models.parts.parameter_covariance import ParameterCovariance
+
+    CovarianceSource: TypeAlias = ParameterCovariance | Callable[[], ParameterCovariance] | None
+    """How well parameters are known, or how to find out."""
 
 
-class Compiled:
-    """The finite part of a network as a `Network` whose factor i is p(variable i | its parents), the rest as Gaussian nodes.
+WITHOUT_INFORMATION = Remedy(
+    "or a pickle without it, learned with information=False, or not by EM of a graph; em(dag, data, start=bn, information=True) "
+    "finds it",
+    "without it; fit it with --information",
+)
+"""Why a network does not have the observed information, and how it gets it."""
 
-    `finite` and `reals` have the names in the order of their numbers (real nodes in topological order, counts among them).
-    `open` are the regressions that have no place among these: inference goes through `regressions` and `rows`.
-    """
+ASKED_OF_STEPS = dict.fromkeys(
+    ("decode", "filter", "follow", "forecast", "posterior_decode", "smooth", "stationary"),
+    "that is asked of a Chain, which fit('x[-1] -> x', sequences(data, by=..., order=...)) makes",
+)
+"""Questions to chains of steps, which a network of rows is not asked."""
 
-    def __init__(self, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd]) -> None:
-        self.variables = {n: v for n, v in variables.items() if isinstance(v, Finite)}
-        self.finite = tuple(self.variables)
-        self.reals = tuple(n for n in dag.topological_order if n not in self.variables)
-        self.index = {n: i for i, n in enumerate(self.finite)}
-        self.real_index = {n: i for i, n in enumerate(self.reals)}
-        self.counts = frozenset(n for n, v in variables.items() if isinstance(v, NotNormal))
-        self._cpds = dict(cpds)
-        self.open = tuple(n for n in dag.topological_order if cpds[n].is_open)
 
-    @cached_property
-    def network(self) -> Network:
-        return self._network(self._cpds)
+class Provenance:
+    """What every model remembers of how it came about."""
 
-    @cached_property
-    def gaussians(self) -> tuple[GaussianNode, ...]:
-        return self._nodes(self._cpds)
+    _statistics: Statistics | None
+    _prior: Prior | None
+    _estimate: Estimate
+    _fit_info: str
+    _incomplete: bool
+    _known_parameters: CovarianceSource = None
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
+    """What is asked of other kinds of models, and how this kind is asked it."""
 
-    @cached_property
-    def tree(self) -> JunctionTree:
-        return JunctionTree.of(self.network)
+    if not TYPE_CHECKING:  # which should go on to know all names
 
-    @cached_property
-    def hybrid(self) -> Hybrid:
-        return Hybrid(self.network, self.gaussians)
+        def __getattr__(self, name: str) -> Any:
+            hint = f": {self._elsewhere[name]}" if name in self._elsewhere else ""
+            raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
 
-    @cached_property
-    def finite_part(self) -> Hybrid:
-        """The finite nodes alone."""
-        return Hybrid(self.network, ())
+    def _remember(
+        self,
+        statistics: Statistics | None = None,
+        prior: Prior | None = None,
+        estimate: Estimate | None = None,
+        fit_info: str = "given by hand",
+        incomplete: bool = False,
+        covariance: CovarianceSource = None,
+    ) -> None:
+        self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
+        self._incomplete, self._known_parameters = incomplete, covariance
 
-    @cached_property
-    def around_regressions(self) -> Hybrid:
-        """The same with something in the place of each open regression: a finite node is uniform, a number has the density 1."""
-        if not self.open:
-            return self.hybrid
-        cpds = {n: stand_in(cpd) if n in self.open else cpd for n, cpd in self._cpds.items()}
-        return Hybrid(self._network(cpds), self._nodes(cpds))
+    @property
+    def statistics(self) -> Statistics | None:
+        """What it was fitted from; None if it was written down, or fitted from incomplete data."""
+        return self._statistics
 
-    def _network(self, cpds: Mapping[str, Any]) -> Network:
-        tables = [as_closed_form(cpds[name]) for name in self.finite]
-        factors = [((*(self.index[p] for p in cpd.parents), i), i, cpd.probs) for i, cpd in enumerate(tables)]
-        return Network.of([v.n_states for v in self.variables.values()], factors)
+    @property
+    def prior(self) -> Prior | None:
+        """The prior it was fitted with, with every default filled in."""
+        return self._prior
 
-    def _nodes(self, cpds: Mapping[str, Any]) -> tuple[GaussianNode, ...]:
-        return tuple(as_closed_form(cpds[name]).node(self.index, self.real_index) for name in self.reals)
+    @property
+    def estimate(self) -> Estimate:
+        """Whether point values are posterior means or modes."""
+        return self._estimate
+
+    @property
+    def fit_info(self) -> str:
+        """How it came about, in a sentence."""
+        return self._fit_info
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether its parameters were estimated from rows, and not given."""
+        return self._incomplete or self._statistics is not None
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether it was fitted from data with missing cells or hidden variables."""
+        return self._incomplete
+
+    @property
+    def parameter_covariance(self) -> ParameterCovariance | None:
+        """How well parameters learned from incomplete rows are known, which intervals of answers need; else None.
+
+        It is found when it is first asked for, from the rows as EM reduced them, which the network keeps until then. A file or a
+        pickle has it if it was found before: `em(..., information=True)`.
+        """
+        if callable(self._known_parameters):
+            self._known_parameters = self._known_parameters()
+        return self._known_parameters
+
+    @property
+    def found_covariance(self) -> ParameterCovariance | None:
+        """The same if it was found before, which is what files and pickles hold."""
+        return None if callable(self._known_parameters) else self._known_parameters
+
+    def covariance_of(self, names: Collection[str]) -> CovarianceSource:
+        """That of some nodes, or how to find it."""
+
+        def some() -> ParameterCovariance:
+            known = self.parameter_covariance
+            assert known is not None
+            return known.only(names)
+
+        if self._known_parameters is None:
+            return None
+        return some if callable(self._known_parameters) else some()
+
+    def with_covariance(self, covariance: CovarianceSource) -> Self:
+        """The same model, which knows how well its parameters are known, or how to find out.
+
+        >>> from suffice import fit
+        >>> bn = fit("x", {"x": ["a", "b", None]})
+        >>> bn.with_covariance(None).parameter_covariance is None
+        True
+        """
+        result = copy(self)
+        result._known_parameters = covariance
+        return result
+
+    def with_fit_info(self, info: str) -> Self:
+        """The same model with another sentence that says how it came about."""
+        result = self.with_covariance(self._known_parameters)
+        result._fit_info = info
+        return result
 
 
 class NodeDistributions(Provenance, Tabular):
@@ -115,27 +184,6 @@ class NodeDistributions(Provenance, Tabular):
 
     def __contains__(self, name: object) -> bool:
         return name in self._cpds
-
-
-def declared_variables(
-    cpds: Mapping[str, object], variables: Mapping[str, Declaration] | Iterable[Variable]
-) -> dict[str, Variable]:
-    """The variables that a user declares beside distributions by node, {name: [states]} among them, as `scan` takes them, too."""
-    if not isinstance(cpds, Mapping):
-        raise ModelError(f"the distributions are given by node: {{'x': [0.5, 0.5], ...}}, not as {type(cpds).__name__}")
-    declared: Any = variables
-    if isinstance(variables, Mapping):
-        declared = {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
-    return by_name(declared)
-
-
-def check_nodes(cpds: Mapping[str, object], known: Iterable[str], wanted: Collection[str], word: str) -> None:
-    """Refuse what is no node of a graph, and a node without a distribution."""
-    for name in [*cpds, *known]:
-        if name not in wanted:
-            raise ModelError(f"the {word} has no node {name!r}{nearest(name, wanted)}")
-    if lacking := [n for n in wanted if n not in cpds]:
-        raise ModelError(f"there is no distribution for the node {lacking[0]!r}")
 
 
 class NetworkParts(NodeDistributions):
@@ -254,6 +302,28 @@ class NetworkParts(NodeDistributions):
         again = {node for tie in self._ties for node in tie.nodes[1:]}
         listed = sum(cpd.n_parameters for name, cpd in self._cpds.items() if name not in again)
         return listed - (n_conventions(self._dag, self._variables, self._hidden) if self._hidden else 0)
+
+    def covariance_beside_posteriors(self, names: Iterable[str]) -> ParameterCovariance | None:
+        """The covariance of those of these nodes whose parameters have no posterior of their own, where the network knows it:
+        they are drawn together by it.
+
+        >>> import suffice as sf
+        >>> sf.load("cancer").covariance_beside_posteriors(["Xray"]) is None
+        True
+        """
+        cpds: Mapping[str, Any] = {n: self._cpds[n] for n in names if n not in self._interventions}
+        own = {n for n, cpd in cpds.items() if cpd.has_posterior or (cpd.is_regression and cpd.fitted is not None)}
+        lacking = [n for n in cpds if n not in own]
+        known = self.parameter_covariance if lacking else None
+        if lacking and known is None and self.incomplete:
+            raise ModelError(
+                f"{listing(lacking)}: learned from incomplete rows, and this network does not have the observed information that "
+                f"an interval needs: it was read from a file {WITHOUT_INFORMATION}"
+            )
+        if known is None or not (together := [n for n in lacking if n in known.charts]):
+            return None
+        known.check(together)
+        return known.only(together)
 
     def __getstate__(self) -> dict[str, Any]:
         # the rows that a covariance would be found from stay behind

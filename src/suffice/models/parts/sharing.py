@@ -22,7 +22,7 @@ from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Statistic
 from suffice.graphs import Dag
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.configurations import common_variable
+from suffice.statistics.counts import common_variable
 from suffice.variables import Finite, Variable
 
 SHARED = argument("shared")

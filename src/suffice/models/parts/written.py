@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from suffice.basis.libraries import nw
-from suffice.errors import ModelError, listing
+from suffice.errors import ModelError, listing, nearest
 from suffice.errors.remedies import Remedy, declaration
 from suffice.families.by_hand import ByHand
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd, as_numbers
-from suffice.statistics.configurations import checked_cells, sizes
-from suffice.variables import Count, Finite, Real, Variable
+from suffice.statistics.counts import checked_cells, sizes
+from suffice.variables import Count, Declaration, Finite, Real, Variable, by_name
 
 
 def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:
@@ -103,3 +103,24 @@ def _from_cells(child: Finite, parents: tuple[Finite, ...], columns: dict[str, l
     if np.isnan(table).any():
         raise ModelError(f"the frame of {child.name!r} lacks {int(np.isnan(table).sum())} of its {table.size} cells")
     return table.reshape(sizes(variables))
+
+
+def declared_variables(
+    cpds: Mapping[str, object], variables: Mapping[str, Declaration] | Iterable[Variable]
+) -> dict[str, Variable]:
+    """The variables that a user declares beside distributions by node, {name: [states]} among them, as `scan` takes them, too."""
+    if not isinstance(cpds, Mapping):
+        raise ModelError(f"the distributions are given by node: {{'x': [0.5, 0.5], ...}}, not as {type(cpds).__name__}")
+    declared: Any = variables
+    if isinstance(variables, Mapping):
+        declared = {n: Finite(n, v) if isinstance(v, (list, tuple)) else v for n, v in variables.items()}
+    return by_name(declared)
+
+
+def check_nodes(cpds: Mapping[str, object], known: Iterable[str], wanted: Collection[str], word: str) -> None:
+    """Refuse what is no node of a graph, and a node without a distribution."""
+    for name in [*cpds, *known]:
+        if name not in wanted:
+            raise ModelError(f"the {word} has no node {name!r}{nearest(name, wanted)}")
+    if lacking := [n for n in wanted if n not in cpds]:
+        raise ModelError(f"there is no distribution for the node {lacking[0]!r}")

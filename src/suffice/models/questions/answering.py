@@ -1,8 +1,8 @@
 """The questions that a network answers.
 
-Regressions become tables, Gaussians or densities before anything else (`regressions.reduce_network`). Then questions go to
-`hybrid`, draws to `sampling`, credible intervals to `intervals`, which take targets as names and evidence as `Observed`,
-both checked. What else may be special about a question is in `question`.
+Regressions become tables, Gaussians or densities before anything else (`regressions.reduce_network`). `question` checks what is
+asked and given. Then questions go to `exact`, draws to `sampling`, credible intervals to `intervals`, which take targets as names
+and evidence as `Observed`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from suffice.errors import listing
 from suffice.errors.remedies import query_by_draws
 from suffice.models.parts.closed_forms import advising
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions import hybrid, question
-from suffice.models.questions.evidence import evidence_codes, one_of_interval_and_method
+from suffice.models.questions import exact, question
+from suffice.models.questions.question import evidence_codes, one_of_interval_and_method
 
 if TYPE_CHECKING:
     from suffice.inference.finite.junction_tree import JunctionTree
     from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
     from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
     from suffice.models.questions.answers.mixture import Mixture
-    from suffice.models.questions.evidence import Given
     from suffice.models.questions.influence import Influence, Tornado
+    from suffice.models.questions.question import Given
 
 
 class Answering(NetworkParts):
@@ -62,7 +62,7 @@ class Answering(NetworkParts):
 
             return drawn_answer(self, names, evidence, method, seed)
         if interval is None:
-            return question.exact_answer(self, names, evidence)
+            return exact.exact_answer(self, names, evidence)
         from suffice.models.questions.intervals.intervals import answer_with_interval
 
         answer: Distribution | Mixture = answer_with_interval(self, names, evidence, interval, draws, seed)
@@ -106,7 +106,7 @@ class Answering(NetworkParts):
             return marginals_with_intervals(self, evidence, interval, draws, seed, **limits)
         drawn = f"draw one node at a time with {query_by_draws('node')}"
         with advising(lambda refused: f"observe {listing(refused.lacking)}, too, or {drawn}"):
-            return question.marginals(self, evidence).of_some(names)
+            return exact.marginals(self, evidence).of_some(names)
 
     def log_prob_of(self, given: Given) -> float:
         """ln p(given), a density where it gives reals; −inf for what cannot be.
@@ -116,8 +116,8 @@ class Answering(NetworkParts):
         -3.368605
         """
         evidence = evidence_codes(self, given)
-        with advising(lambda refused: question.share_of_draws(refused, evidence)):
-            return question.log_prob_of(self, evidence)
+        with advising(lambda refused: exact.share_of_draws(refused, evidence)):
+            return exact.log_prob_of(self, evidence)
 
     def contradiction(self, given: Given) -> dict[str, object]:
         """A part of the evidence that cannot be, and of which nothing can be left out; empty if all of it can be.
@@ -126,7 +126,7 @@ class Answering(NetworkParts):
         >>> sf.load("asia").contradiction({"smoke": "yes", "tub": "yes", "either": "no"})
         {'tub': 'yes', 'either': 'no'}
         """
-        from suffice.models.questions.evidence import contradiction
+        from suffice.models.questions.question import contradiction
 
         return contradiction(self, given or {})
 
@@ -144,8 +144,7 @@ class Answering(NetworkParts):
             names, evidence = question.checked_question(self, targets, given)
         drawn = f"take a few finite targets and draw them, {query_by_draws('targets', '.mode')}"
         with advising(lambda refused: f"observe {listing(refused.lacking)}, or {drawn}"):
-            small, known = question.without_regressions(self, names, evidence)
-            return hybrid.most_probable(small, names, known)
+            return exact.most_probable(self, names, evidence)
 
     def do(self, interventions: Mapping[str, object]) -> Self:
         """The network after setting variables from outside: nothing causes them any more, what they cause stays.

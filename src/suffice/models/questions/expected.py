@@ -34,9 +34,9 @@ from suffice.models.parts.closed_forms import advising, as_closed_form, words
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.regressions import reduce_network
 from suffice.statistics import Counts, Moments, Request
-from suffice.statistics.chan import Spread, pool_spreads
-from suffice.statistics.configurations import describe, n_configurations, sizes
+from suffice.statistics.counts import describe, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
+from suffice.statistics.moments import Spread, pool_spreads
 from suffice.variables import Finite, Real
 
 MAX_MIXTURE = 200_000

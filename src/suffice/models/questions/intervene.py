@@ -23,13 +23,13 @@ from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
-from suffice.models.questions import evidence
+from suffice.models.questions import question
 from suffice.variables import Finite
 
 
 def do(bn: SomeNetwork, interventions: Mapping[str, Any]) -> SomeNetwork:
     """The network after the interventions; the CPDs that they leave alone keep their posterior."""
-    interventions = evidence.as_mapping(interventions, "an intervention")
+    interventions = question.as_mapping(interventions, "an intervention")
     tables, values = _split(bn, interventions)
     kept = {n: v for n, v in bn.variables.items() if n not in values}
     if not kept:
@@ -41,7 +41,7 @@ def do(bn: SomeNetwork, interventions: Mapping[str, Any]) -> SomeNetwork:
         kept,
         cpds,
         estimate=bn.estimate,
-        fit_info=f"{bn.fit_info}; then do({evidence.in_words(interventions)})",
+        fit_info=f"{bn.fit_info}; then do({question.in_words(interventions)})",
         interventions={**bn.interventions, **interventions},
         covariance=bn.covariance_of(untouched),
         ties=[tie for tie in (tie.only(untouched) for tie in bn.ties) if len(tie.nodes) > 1],
@@ -53,17 +53,17 @@ def _split(bn: NetworkParts, interventions: Mapping[str, Any]) -> tuple[dict[str
     tables, values = {}, {}
     for name, value in interventions.items():
         if name not in bn:
-            raise evidence.unknown_node(bn, name)
+            raise question.unknown_node(bn, name)
         variable = bn.variables[name]
-        if evidence.is_missing(value):
+        if question.is_missing(value):
             states = f"a state, {listing(variable.states)}, or a distribution over them" if isinstance(variable, Finite) else ""
             raise ModelError(f"{name!r} cannot be set to {value}: set it to {states or 'a finite number'}, or leave it out")
         if not isinstance(variable, Finite):
-            values[name] = evidence.finite_number(value, name)
-        elif evidence.is_by_state(value):
-            tables[name] = Table(variable, (), evidence.numbers_by_state(variable, value, "probabilities"))
+            values[name] = question.finite_number(value, name)
+        elif question.is_by_state(value):
+            tables[name] = Table(variable, (), question.numbers_by_state(variable, value, "probabilities"))
         else:
-            tables[name] = Table(variable, (), np.eye(variable.n_states)[evidence.code_of(variable, value)])
+            tables[name] = Table(variable, (), np.eye(variable.n_states)[question.code_of(variable, value)])
     return tables, values
 
 

@@ -1,32 +1,256 @@
-"""A question to a network by names: which families its answer depends on, and what may be special about it.
-
-`requisite` nodes are those whose families matter. Regressions become tables, Gaussians or densities before a question is
-answered; an answer may not depend on those that have no formula, or be such a regression itself.
-"""
+"""A question to a network: targets and `given`, as a user writes them, checked and read into numbers, and the families that its
+answer depends on: `requisite` nodes are those whose families matter."""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from numbers import Real as Number
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from suffice.errors import ModelError, listing, note
-from suffice.errors.remedies import BY_DRAWS, Remedy
-from suffice.families.design import configurations
+from suffice.errors import ImpossibleEvidence, ModelError, listing, nearest
+from suffice.families.protocol.family import as_numbers
 from suffice.graphs import Dag
-from suffice.inference.finite.logs import NEVER
-from suffice.inference.finite.network import Array
-from suffice.models.parts.closed_forms import NoFormula, no_formula, words
-from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
-from suffice.models.questions import hybrid
-from suffice.models.questions.answers.answers import Distribution, Marginals
-from suffice.models.questions.answers.densities import ResponseParts
-from suffice.models.questions.answers.mixture import Mixture
-from suffice.models.questions.evidence import Given, Observed, evidence_codes, impossible, unknown_node
-from suffice.models.questions.regressions import answerable, reduce_network
-from suffice.variables import Finite, Variable
+from suffice.inference.finite.network import NONE, Array, Ints
+from suffice.models.parts.network_parts import NetworkParts
+from suffice.statistics.counts import freeze
+from suffice.variables import Count, Distributed, Finite, Variable, state_text
+
+Given = Mapping[str, object] | None
+"""Evidence: a state, likelihoods of the states, or a number, by the name of a variable."""
+
+
+class Known(dict[str, Any]):
+    """What is given, by name, and what was `done` before: set from outside. Answers have both in their words.
+
+    >>> in_words(Known({"xray": "yes"}, {"smoke": "no"})), in_words(Known({}, {}))
+    ('do(smoke=no), xray=yes', '')
+    """
+
+    def __init__(self, given: Mapping[str, Any], done: Mapping[str, Any]) -> None:
+        super().__init__(given)
+        self.done = dict(done)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Known, (dict(self), self.done)
+
+
+class Observed(NamedTuple):
+    """Evidence by the numbers of `bn.compiled`.
+
+    `codes` has the code of each finite variable, −1 where it is not observed; `soft` the likelihoods of the states of some
+    finite variables; `reals` the values of some real ones. `given` is what the user wrote, for the words of answers.
+    """
+
+    codes: Ints
+    soft: dict[int, Array]
+    reals: dict[int, float]
+    given: dict[str, Any]
+
+    def __repr__(self) -> str:
+        return in_words(self.given)
+
+
+def evidence_codes(bn: NetworkParts, given: Given) -> Observed:
+    """Evidence as numbers; what cannot be evidence is refused with the name of the variable.
+
+    >>> from suffice import BayesNet
+    >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
+    >>> evidence_codes(bn, {"x": "b"}).codes, evidence_codes(bn, {"x": [1.0, 0.5]}).soft
+    (array([1]), {0: array([1. , 0.5])})
+    """
+    compiled = bn.compiled
+    codes = np.full(len(compiled.finite), NONE, np.int64)
+    soft: dict[int, Array] = {}
+    reals: dict[int, float] = {}
+    if given is None:
+        return Observed(codes, soft, reals, Known({}, bn.interventions))
+    given = as_mapping(given, "what is given")
+    for name, value in given.items():
+        if name not in bn:
+            raise unknown_node(bn, name)
+        if is_missing(value):
+            raise ModelError(f"{name!r} was given as {value}; leave out what is not observed")
+        number = compiled.index.get(name)
+        if number is None:
+            reals[compiled.real_index[name]] = number_of(bn.variables[name], value)
+        elif is_by_state(value):
+            soft[number] = likelihoods(compiled.variables[name], value)
+        else:
+            codes[number] = code_of(compiled.variables[name], value)
+    return Observed(codes, soft, reals, Known(given, bn.interventions))
+
+
+def code_of(variable: Finite, value: Any) -> int:
+    """The code of a state by its name, or of the bin that a number falls into.
+
+    >>> code_of(Finite("age", ["<18", ">=18"], cuts=[18]), 20.5)
+    1
+    """
+    if isinstance(value, str):
+        return variable.code(value)
+    if variable.cuts is None or not _is_number(value):
+        return variable.code(value)
+    return bisect_right(variable.cuts, finite_number(value, variable.name))
+
+
+def number_of(variable: Variable, value: Any) -> float:
+    """The value of a variable without states: a number, which of a count is 0, 1, 2, …"""
+    x = finite_number(value, variable.name)
+    if isinstance(variable, Count) and not (x >= 0 and x.is_integer()):
+        raise ModelError(f"{variable.name!r} is a count, 0, 1, 2, ..., and cannot be {value!r}")
+    if isinstance(variable, Distributed) and variable.family.impossible(np.array([x]))[0]:
+        raise ModelError(f"{variable.name!r} is {variable.family!r}, of {variable.family.support}, and cannot be {value!r}")
+    return x
+
+
+def finite_number(value: Any, name: str) -> float:
+    """The value of a real variable, a number and nothing that only looks like one."""
+    try:
+        x = float(value) if _is_number(value) else math.nan
+    except OverflowError:
+        x = math.inf
+    if not math.isfinite(x):
+        raise ModelError(f"{name!r} is a number and needs a finite one, not {value!r}")
+    return x
+
+
+def likelihoods(variable: Finite, value: Any) -> Array:
+    """Likelihood evidence, p(what was seen | state) up to a factor: one number per state, in their order."""
+    array = numbers_by_state(variable, value, "likelihoods")
+    if not (np.isfinite(array).all() and (array >= 0.0).all()):
+        raise ModelError(f"the likelihoods of {variable.name!r} must be finite numbers from 0 up, not {array.tolist()}")
+    if not array.any():
+        raise ModelError(f"the likelihoods of {variable.name!r} are all zero: no state could have been seen so")
+    return array
+
+
+def is_by_state(value: Any) -> bool:
+    """Whether this is a number for each state, and not one state."""
+    if isinstance(value, (str, np.generic)):
+        return False
+    return isinstance(value, (list, tuple, Mapping, np.ndarray)) or hasattr(value, "__array__")
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this stands for a cell without a value: None, NaN, or one of the marks that pandas has.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing(0.0)
+    (True, True, False)
+    """
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, (Number, np.generic)) and bool(value != value)
+
+
+def numbers_by_state(variable: Finite, value: Any, what: str) -> Array:
+    """One number per state, from a sequence in their order or a mapping that lists every state.
+
+    >>> numbers_by_state(Finite("x", ["a", "b"]), {"b": 0.5, "a": 2}, "likelihoods")
+    array([2. , 0.5])
+    """
+    value = _by_label(variable, value)
+    numbers = _in_order(variable, value, what) if isinstance(value, Mapping) else value
+    array = as_numbers(numbers, f"the {what} of {variable.name!r} must be numbers, not {value!r}")
+    if array.shape != (variable.n_states,):
+        raise ModelError(
+            f"the {what} of {variable.name!r} must be one number for each of its {variable.n_states} states "
+            f"{listing(variable.states)}; got the shape {array.shape}"
+        )
+    return freeze(np.array(array))
+
+
+def _by_label(variable: Finite, value: Any) -> Any:
+    """A pandas Series as a mapping from its labels, unless these are only positions."""
+    if isinstance(value, Mapping) or not _is_series(value):
+        return value
+    by_label = value.to_dict()
+    if len(by_label) < len(value):
+        raise ModelError(f"the numbers of {variable.name!r} have a label twice: one number for each state")
+    only_positions = list(by_label) == list(range(len(value))) and {str(i) for i in by_label} != set(variable.states)
+    return value if only_positions else by_label
+
+
+def _in_order(variable: Finite, value: Mapping[Any, Any], what: str) -> list[Any]:
+    by_code: dict[int, Any] = {}
+    for state, number in value.items():
+        code = variable.code(state)
+        if code in by_code:
+            raise ModelError(f"the {what} of {variable.name!r} have its state {variable.states[code]!r} twice")
+        by_code[code] = number
+    lacking = [s for i, s in enumerate(variable.states) if i not in by_code]
+    if lacking:
+        raise ModelError(f"the {what} of {variable.name!r} lack its state {lacking[0]!r}; list every state")
+    return [by_code[i] for i in range(variable.n_states)]
+
+
+def unknown_name(name: object, known: Iterable[str]) -> ModelError:
+    return ModelError(f"the network has no node {name!r}{nearest(name, known) if isinstance(name, str) else ''}")
+
+
+def unknown_node(bn: NetworkParts, name: object) -> ModelError:
+    """The refusal of a name that is no node; one that `do` took out is known."""
+    if isinstance(name, str) and name in bn.intervened:
+        return ModelError(f"{name!r} was set to a number by do(...) and is no node any more: its children have its value in them")
+    return unknown_name(name, bn)
+
+
+def impossible(evidence: Observed) -> ImpossibleEvidence:
+    """The refusal of evidence that the network gives probability zero."""
+    return ImpossibleEvidence(f"this evidence has probability zero, so nothing can be asked given it: {in_words(evidence.given)}")
+
+
+def one_of_interval_and_method() -> ModelError:
+    """The refusal of draws of the parameters and draws of the variables at once."""
+    return ModelError("an interval comes from exact answers at draws of the parameters: give interval or method, not both")
+
+
+def in_words(given: Mapping[str, Any]) -> str:
+    """Evidence for a sentence.
+
+    >>> in_words({"smoke": "yes", "age": 40.5, "xray": [0.1, 0.9]})
+    'smoke=yes, age=40.5, xray~(0.1, 0.9)'
+    """
+    words = [f"{name}{_value_in_words(value)}" for name, value in given.items()]
+    done = getattr(given, "done", {})
+    return listing([f"do({in_words(done)})", *words] if done else words, style="str")
+
+
+def _value_in_words(value: Any) -> str:
+    if _is_series(value):
+        value = value.to_dict()
+    if isinstance(value, Mapping):
+        return f"~({listing((f'{s}: {p:g}' for s, p in value.items()), style='str')})"
+    if is_by_state(value):
+        return f"~({listing((f'{p:g}' for p in np.asarray(value)), style='str')})"
+    return f"={state_text(value)}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Number) and not isinstance(value, (bool, np.bool_))
+
+
+def as_mapping(given: Any, what: str) -> Mapping[str, Any]:
+    """What a user wrote as a mapping from names: a mapping, or a row of a frame (a pandas Series)."""
+    if isinstance(given, Mapping):
+        return given
+    if not _is_series(given):
+        name, _, state = given.partition("=") if isinstance(given, str) and len(given) < 80 else ("", "", "")
+        hint = f"{{{name.strip() or 'x'!r}: {state.strip() or 'yes'!r}}}"
+        raise ModelError(f"{what} must be a mapping from names of variables, as in {hint}; not of type {type(given).__name__}")
+    by_name: Mapping[str, Any] = given.to_dict()
+    if len(by_name) < len(given):
+        raise ModelError(f"{what} names a variable twice")
+    return by_name
+
+
+def _is_series(value: Any) -> bool:
+    """Whether this is a mapping in all but name; a frame, which has two axes, is not."""
+    return hasattr(value, "to_dict") and np.ndim(value) == 1
 
 
 def requisite(dag: Dag, targets: Iterable[str], observed: Collection[str], soft: Collection[str] = ()) -> tuple[str, ...]:
@@ -61,7 +285,7 @@ class Question:
     """A question by names: `nodes` are those whose families matter; `observed` and `soft` is known of them or their parents.
 
     >>> from suffice import BayesNet
-    >>> from suffice.models.questions.evidence import evidence_codes
+    >>> from suffice.models.questions.question import evidence_codes
     >>> a, b, c = (Finite(name, ["no", "yes"]) for name in "abc")
     >>> bn = BayesNet("a -> b -> c", {"a": [0.5, 0.5], "b": [[1, 0], [0, 1]], "c": [[1, 0], [0, 1]]}, [a, b, c])
     >>> asked = Question.of(bn, ["c"], evidence_codes(bn, {"b": "yes"}))
@@ -125,116 +349,39 @@ def checked_names(bn: NetworkParts, targets: str | Iterable[str] | None) -> tupl
     return names
 
 
-def exact_answer(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
-    """p(names | evidence), exactly; `checked_question` has checked both."""
-    if len(names) == 1 and bn[names[0]].is_regression and not bn[names[0]].family.closes:
-        return regression_mixture(bn, names[0], evidence)
-    try:
-        small, known = without_regressions(bn, names, evidence)
-    except NoFormula:
-        return answer_from_relevant(bn, names, evidence)
-    return hybrid.closed_answer(small, names, known)
-
-
-def answer_from_relevant(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
-    """The answer from the distributions that matter to it, where the evidence needs an integral without a formula on which the
-    answer may not depend; the probability of all evidence is not known then."""
-    question = Question.of(bn, names, evidence)
-    kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
-    small = reduce_network(bn, names, _observed_in(bn, evidence_codes(bn, kept))[0], needed=question.nodes)
-    answer = replace(hybrid.closed_answer(small, names, evidence_codes(small, kept)), given=evidence.given)
-    return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
-
-
-def regression_mixture(bn: NetworkParts, name: str, evidence: Observed) -> Mixture:
-    """A regression of a number that is neither Gaussian nor Poisson: mixed over its finite parents that are not given, if its
-    numbers are and nothing below it is seen."""
-    cpd: Any = bn[name]
-    numbers = _observed_in(bn, evidence)[0]
-    below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
-    if below:
-        fact = f"{name!r} is a {words(cpd)}, whose distribution given {listing(below)} below it has no formula"
-        raise NoFormula(fact, [], f"leave {listing(below)} out, or draw the answer with {BY_DRAWS}")
-    if any(p not in numbers for p in cpd.real_parents):
-        raise no_formula(cpd, numbers)
-    hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
-    mixed: Any = exact_answer(bn, [v.name for v in hidden], evidence) if hidden else None
-    probs = np.ones(1) if mixed is None else mixed.probs.reshape(-1)
-    seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
-    columns, _ = configurations(hidden, seen | {p: numbers[p] for p in cpd.real_parents})
-    some = {n: column[probs > 0] for n, column in columns.items()}
-    weights = probs[probs > 0]
-    parts, log_prob = ResponseParts(cpd, some, len(weights)), _known_log_prob(bn, evidence)
-    return Mixture((name,), weights, parts, log_prob_of_evidence=log_prob, given=evidence.given)
-
-
-def _known_log_prob(bn: NetworkParts, evidence: Observed) -> float:
-    """ln p(evidence), NaN where it has no formula; evidence that cannot be is refused."""
-    try:
-        found = log_prob_of(bn, evidence)
-    except NoFormula:
-        return float("nan")
-    if found == NEVER:
-        raise impossible(evidence)
-    return found
-
-
-def log_prob_of(bn: NetworkParts, evidence: Observed) -> float:
-    """ln p(evidence), a density where it gives reals."""
-    return hybrid.log_prob_of(*without_regressions(bn, (), evidence)) if evidence.given else 0.0
-
-
-def without_regressions(bn: SomeNetwork, names: Iterable[str], evidence: Observed) -> tuple[SomeNetwork, Observed]:
-    """The network and the evidence of a question that has no open regressions any more."""
-    if not bn.compiled.open:
-        return bn, evidence
-    small = reduce_network(bn, names, *_observed_in(bn, evidence))
-    return small, evidence_codes(small, evidence.given)
-
-
-def _observed_in(bn: NetworkParts, evidence: Observed) -> tuple[dict[str, float], list[str]]:
-    """The numbers that are observed, and the finite variables of which there is evidence."""
-    numbers = {bn.compiled.reals[m]: x for m, x in evidence.reals.items()}
-    return numbers, [n for n in evidence.given if n not in numbers]
-
-
-def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
-    """Those of the nodes that have a formula; the others are left out, with a note."""
-    if not bn.compiled.open:
-        found = hybrid.marginals(bn, evidence)
-        return found.of_nodes(bn.variables) if bn.compiled.reals else found
-    names = answerable(bn, *_observed_in(bn, evidence))
-    small, known = without_regressions(bn, names, evidence)
-    numbers = {n: answer for n in bn if n not in names and (answer := _regressed_or_none(bn, n, evidence)) is not None}
-    left_out = [n for n in bn if n not in names and n not in numbers]
-    if left_out:
-        name = left_out[0]
-        python = f"it with query({name!r}, ..., method=LikelihoodWeighting())"
-        note(
-            f"{listing(left_out)} left out: regressions on numbers that are not observed, and nodes below them, have no exact "
-            f"distribution; draw {Remedy(python, f'that of {name!r} with --method lw:10000')}"
-        )
-    return hybrid.marginals(small, known).of_nodes((n for n in bn if n in names or n in numbers), numbers)
-
-
-def _regressed_or_none(bn: NetworkParts, name: str, evidence: Observed) -> Mixture | None:
-    try:
-        return regression_mixture(bn, name, evidence) if bn[name].is_regression and not bn[name].family.closes else None
-    except NoFormula:
-        return None
-
-
-def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
-    """How the probability of states can be drawn; a density cannot be."""
-    observe = f"observe {listing(refused.lacking)}, too"
-    if evidence.reals or evidence.soft:
-        return f"{observe}: the density of numbers cannot be drawn"
-    names, states = list(evidence.given), tuple(evidence.given.values())
-    asked = (repr(names[0]), repr(states[0])) if len(names) == 1 else (repr(names), repr(states))
-    drawn = Remedy(f"query({asked[0]}, method=LikelihoodWeighting())[{asked[1]}]", "suffice query --method lw:10000")
-    return f"{observe}, or draw p(given) as {drawn}"
-
-
 def is_observed(bn: NetworkParts, name: str, evidence: Observed) -> bool:
     """Whether its value is given. Likelihood evidence does not make it known: it is weighed in."""
     return name in evidence.given and bn.compiled.index.get(name) not in evidence.soft
+
+
+class GivesProbability(Protocol):
+    """Who is asked: a network."""
+
+    def log_prob_of(self, given: Any) -> float: ...
+
+
+def contradiction(network: GivesProbability, given: Mapping[str, Any]) -> dict[str, Any]:
+    """A part of the evidence that cannot be, and of which nothing can be left out; empty if all of it can be.
+
+    One thing after the other is left out, and stays out if the rest cannot be without it either: as many questions as there are
+    things given.
+
+    >>> import suffice as sf
+    >>> contradiction(sf.load("asia"), {"smoke": "yes", "lung": "yes", "either": "no", "xray": "no"})
+    {'lung': 'yes', 'either': 'no'}
+    """
+    left = dict(given)
+    if _possible(network, left):
+        return {}
+    for name in list(left):
+        rest = {n: value for n, value in left.items() if n != name}
+        if not _possible(network, rest):
+            left = rest
+    return left
+
+
+def _possible(network: GivesProbability, given: Mapping[str, Any]) -> bool:
+    try:
+        return network.log_prob_of(given) > float("-inf")
+    except ImpossibleEvidence:
+        return False

@@ -15,21 +15,20 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import ModelError, TooLarge, bytes_in_words, listing, note
+from suffice.errors import ModelError, TooLarge, bytes_in_words, listing, note, whole
 from suffice.errors.remedies import WEIGHTING, Remedy
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.inference.finite.network import NONE, Array, Network
 from suffice.inference.sampling.gibbs import GibbsState, Rest, SummedOut, Trace, Walker, collapse
-from suffice.inference.sampling.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted, checked_seed
+from suffice.inference.sampling.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted
 from suffice.models.parts.closed_forms import density
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers.answers import Distribution, Marginals
 from suffice.models.questions.answers.densities import DrawnParts
 from suffice.models.questions.answers.mixture import Mixture
-from suffice.models.questions.evidence import Observed, evidence_codes, impossible, in_words
-from suffice.models.questions.question import Question, is_observed
+from suffice.models.questions.question import Observed, Question, evidence_codes, impossible, in_words, is_observed
 from suffice.models.questions.regressions import reduce_network
-from suffice.statistics.configurations import checked_cells, sizes
+from suffice.statistics.counts import checked_cells, sizes
 from suffice.variables import Finite
 
 BLOCK = 16_384
@@ -47,7 +46,7 @@ def drawn_answer(
     """p(targets | evidence) by drawing: a `Distribution` with standard errors, or a `Mixture` of draws where a target is real.
 
     >>> from suffice import BayesNet
-    >>> from suffice.models.questions.evidence import evidence_codes
+    >>> from suffice.models.questions.question import evidence_codes
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
     >>> answer = drawn_answer(bn, ["x"], evidence_codes(bn, {"y": "b"}), LikelihoodWeighting(100_000))
     >>> round(answer["b"], 1), round(float(answer.error[1]), 3)
@@ -57,7 +56,7 @@ def drawn_answer(
         raise impossible(evidence)
     question = Question.of(bn, targets, evidence)
     checked_cells(question.finite, "the answer")
-    seeds = np.random.SeedSequence(checked_seed(seed))
+    seeds = np.random.SeedSequence(whole(seed, "a seed", 0, ModelError))
     if isinstance(method, LikelihoodWeighting):
         return _answer(question, *_weigh_draws(question, method, seeds))
     if isinstance(method, Gibbs):
@@ -289,7 +288,7 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
     """p(x | evidence) of every node, each with its standard error; ln p(evidence) is estimated by the same draws.
 
     >>> from suffice import BayesNet
-    >>> from suffice.models.questions.evidence import evidence_codes
+    >>> from suffice.models.questions.question import evidence_codes
     >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
     >>> found = drawn_marginals(bn, evidence_codes(bn, {"y": "b"}), LikelihoodWeighting(100_000))
     >>> round(found["x"]["b"], 1), round(found.log_prob_of_evidence, 1)  # ln 0.275
@@ -300,7 +299,7 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
         raise ModelError(f"all marginals at once are drawn by {all_nodes}; {one} draws those of a query")
     if not is_possible(bn, evidence):
         raise impossible(evidence)
-    columns, log_weights = _draws(_of_all(bn, evidence), method.n, np.random.SeedSequence(checked_seed(seed)))
+    columns, log_weights = _draws(_of_all(bn, evidence), method.n, np.random.SeedSequence(whole(seed, "a seed", 0, ModelError)))
     if log_weights.max() == -np.inf:
         raise ModelError(
             f"none of {method.n:,} draws met the evidence {in_words(evidence.given)}: it is impossible or very improbable; "

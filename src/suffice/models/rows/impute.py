@@ -21,18 +21,21 @@ from suffice.engines import is_missing
 from suffice.engines.engine import Block
 from suffice.engines.scan import maps_frames, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
-from suffice.errors import DataError, ModelError, listing, note
+from suffice.errors import DataError, ModelError, listing, note, whole
 from suffice.errors.remedies import Remedy, argument, name_of
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, pick_codes
 from suffice.inference.finite.network import NONE, Array, Ints
-from suffice.inference.sampling.sampling import checked_seed, whole_number
 from suffice.models.parts.closed_forms import NoFormula, advising
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.regressions import reduce_network
 from suffice.models.rows import posteriors
 from suffice.models.rows.frames import Fill, checked_size, fill_frame, in_place, is_held
-from suffice.models.rows.posteriors import Places, cells, is_seen
-from suffice.statistics.configurations import keys_of
+from suffice.models.rows.posteriors import (
+    Places,
+    cells,
+    is_seen,
+)
+from suffice.statistics.counts import keys_of
 from suffice.variables import Finite, Variable
 
 Flags = npt.NDArray[np.bool_]
@@ -89,8 +92,8 @@ def impute(
     held = is_held(rows)
     names = data.columns
     keep = tuple(n for n in names if not held or _in_bins(variables.get(n)))
-    draws = None if draws is None else whole_number("the number of draws is", draws, 1)
-    seed = 0 if draws is None else checked_seed(seed)
+    draws = None if draws is None else whole(draws, "the number of draws", 1, ModelError)
+    seed = 0 if draws is None else whole(seed, "a seed", 0, ModelError)
     networks = _networks(bn, draws, redraw, seed)
     step = Impute(bn, tuple(variables), joint, networks, seed, data.engine.untyped(keep))
     checked_size(data.engine.n_rows, len(names) * (int(not held) if draws is None else draws))
@@ -105,10 +108,10 @@ def impute(
     binned = [n for n in fills[0] if _in_bins(variables[n]) and n not in by_name]
     if binned:
         note(f"{listing(binned)}: known to the network in bins only, and a bin is not a number; missing cells there stay missing")
-    whole = rows if held else pa.table({n: pa.array([], pa.string()) for n in names})
+    frame = rows if held else pa.table({n: pa.array([], pa.string()) for n in names})
     if blocks and not held:
-        whole = pa.concat_tables([pa.table(b.kept) for b in blocks], promote_options="permissive")
-    answers = [fill_frame(whole, {n: f for n, f in each.items() if n not in binned}) for each in fills]
+        frame = pa.concat_tables([pa.table(b.kept) for b in blocks], promote_options="permissive")
+    answers = [fill_frame(frame, {n: f for n, f in each.items() if n not in binned}) for each in fills]
     return answers[0] if draws is None else answers
 
 

@@ -45,11 +45,11 @@ from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.inference.numbers.hybrid import checked_shape
 from suffice.models.parts.closed_forms import NoFormula, advising, no_formula, words
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.hybrid import refuse_by_name
+from suffice.models.questions.exact import refuse_by_name
 from suffice.models.questions.question import requisite
 from suffice.models.rows.frames import beside
 from suffice.models.rows.integrals import integrated_log_probs, integrated_posterior
-from suffice.statistics.configurations import alike
+from suffice.statistics.counts import alike
 from suffice.variables import Finite, Variable
 
 Flags = npt.NDArray[np.bool_]

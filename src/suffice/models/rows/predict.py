@@ -32,23 +32,21 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import maps_frames, rows_of
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
-from suffice.errors import ModelError, TooLarge, listing, nearest, note, quantity
+from suffice.errors import ModelError, TooLarge, checked_level, listing, nearest, note, quantity, whole
 from suffice.errors.remedies import DRAWN_ROWS
-from suffice.families.protocol.family import checked_level
 from suffice.incomplete.rows import RowEvidence, best
 from suffice.inference.finite.network import NONE, Array
-from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted, checked_seed
+from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.parts.options import PredictOptions
-from suffice.models.questions.evidence import Observed, one_of_interval_and_method
 from suffice.models.questions.intervals.intervals import FEWEST, answer_with_interval, check_draws
-from suffice.models.questions.question import Question
+from suffice.models.questions.question import Observed, Question, one_of_interval_and_method
 from suffice.models.questions.sampling import BLOCK, drawn_forward, is_possible
 from suffice.models.rows.frames import beside, checked_size, column, table
 from suffice.models.rows.integrals import integrated_posterior
 from suffice.models.rows.posteriors import MOMENTS, Places, present, row_evidence, row_posterior, tell_impossible
-from suffice.statistics.configurations import alike
+from suffice.statistics.counts import alike
 from suffice.variables import Finite, Variable
 
 
@@ -113,7 +111,7 @@ class Predict:
             return cls(bn, target, None, 0, tuple(keep))
         if not isinstance(method, LikelihoodWeighting):
             raise ModelError(f"rows are answered exactly, without a method, or by LikelihoodWeighting(...); not by {method!r}")
-        return cls(bn, target, method.n, checked_seed(seed), tuple(keep))
+        return cls(bn, target, method.n, whole(seed, "a seed", 0, ModelError), tuple(keep))
 
     def __call__(self, block: Block) -> Prediction:
         found = self.answer(row_evidence(self.bn, block))
@@ -366,7 +364,7 @@ def predictions(
     elif method is not None:
         raise one_of_interval_and_method()
     else:
-        step = PredictIntervals.asked(bn, target, interval, draws, checked_seed(seed), keep)
+        step = PredictIntervals.asked(bn, target, interval, draws, whole(seed, "a seed", 0, ModelError), keep)
     rows: defaultdict[str, Places] = defaultdict(Places)
     # Rows of which no cell matters must still be counted.
     counted = () if variables else data.engine.names[:1]

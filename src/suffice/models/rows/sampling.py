@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.basis.libraries import pa
-from suffice.errors import TooLarge, bytes_in_words
-from suffice.inference.sampling.sampling import checked_seed, whole_number
+from suffice.errors import ModelError, TooLarge, bytes_in_words, whole
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.variables import Finite, Variable, is_whole
 
@@ -24,8 +23,8 @@ MAX_BYTES = 2**35
 
 def sample(bn: NetworkParts, n: int, seed: int | None) -> pa.Table:
     """Block b has a generator of its own, seeded by (seed, b): the rows are the same whatever the number of threads."""
-    whole_number("the number of rows to draw must be", n, 0)
-    seed = None if seed is None else checked_seed(seed)
+    whole(n, "the number of rows to draw", 0, ModelError)
+    seed = None if seed is None else whole(seed, "a seed", 0, ModelError)
     sizes = {name: v.n_states if isinstance(v, Finite) else 0 for name, v in bn.variables.items()}
     kinds = {name: np.dtype(np.int8 if 0 < k <= 127 else np.int32 if k else np.float64) for name, k in sizes.items()}
     size = n * sum(kind.itemsize for kind in kinds.values())

@@ -18,7 +18,7 @@ from suffice.inference.finite.logs import Elimination, LogFactor, log_sum
 from suffice.inference.finite.network import NONE, Array, Network
 from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
 from suffice.output.display import OneTable
-from suffice.statistics.configurations import checked_cells, freeze, sizes
+from suffice.statistics.counts import checked_cells, freeze, sizes
 from suffice.variables import Finite
 
 MAX_CELLS = 2.0**26

@@ -14,7 +14,7 @@ from suffice.graphs import Graph
 from suffice.inference.finite.network import Array
 from suffice.models.undirected.log_linear import LogLinear, Names, Term, finite, maximal
 from suffice.models.undirected.twin import Undirected
-from suffice.statistics.configurations import checked_cells, freeze, sizes
+from suffice.statistics.counts import checked_cells, freeze, sizes
 from suffice.variables import Finite, Variable, by_name, state_text
 
 

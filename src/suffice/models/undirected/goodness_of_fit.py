@@ -22,7 +22,7 @@ from suffice.models.undirected.terms import Terms
 from suffice.objectives import Likelihood, MaxEntropy
 from suffice.output.display import OneTable
 from suffice.statistics import Counts, Statistics
-from suffice.statistics.configurations import n_configurations, sizes
+from suffice.statistics.counts import n_configurations, sizes
 
 MAX_TABLE = 2**20
 """Cells of the table of all variables up to which the fitted zeros in it are counted."""

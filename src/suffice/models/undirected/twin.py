@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
 
 from suffice.errors import ModelError
 from suffice.graphs import Graph
+from suffice.models.parts.network_parts import Provenance
 from suffice.models.parts.options import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
-from suffice.models.parts.provenance import Provenance
 from suffice.output.display import Tabular
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.variables import Variable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from suffice.inference.finite.junction_tree import JunctionTree
     from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
     from suffice.models.questions.answers.mixture import Mixture
-    from suffice.models.questions.evidence import Given
+    from suffice.models.questions.question import Given
     from suffice.models.rows.row_answering import RowAnswering
     from suffice.statistics import Statistics
 

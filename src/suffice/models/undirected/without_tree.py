@@ -14,9 +14,9 @@ import numpy as np
 
 from suffice.basis.libraries import pa
 from suffice.engines.scan import scan
-from suffice.errors import ModelError, listing, nearest, note
+from suffice.errors import ModelError, listing, nearest, note, whole
 from suffice.inference.sampling.gibbs import GibbsState, Walker
-from suffice.inference.sampling.sampling import Chained, Gibbs, checked_seed, whole_number
+from suffice.inference.sampling.sampling import Chained, Gibbs
 from suffice.models.questions.answers.answers import Distribution, Marginals
 from suffice.models.rows.sampling import arrow_columns
 from suffice.models.undirected.factor import Factor, network_of
@@ -98,7 +98,7 @@ def gibbs_marginals(net: MarkovParts, given: Mapping[str, object], method: Gibbs
     _refuse_zeros(near.factors)
     network = network_of(near.factors, near.variables)
     walker = Walker(network, free=range(network.n_variables), targets=())
-    rngs = [np.random.default_rng(s) for s in np.random.SeedSequence(checked_seed(seed)).spawn(method.chains)]
+    rngs = [np.random.default_rng(s) for s in np.random.SeedSequence(whole(seed, "a seed", 0, ModelError)).spawn(method.chains)]
     starts = [GibbsState(rng.integers(0, network.sizes), np.zeros(0)) for rng in rngs]
     walks = [walker.rows(at, method.length, rng, burn_in=method.burn_in, spacing=1) for at, rng in zip(starts, rngs, strict=True)]
     codes, drawn = np.concatenate(walks), Chained(method.chains, method.length)
@@ -124,8 +124,8 @@ def _refuse_zeros(factors: Iterable[Factor]) -> None:
 
 def gibbs_rows(net: MarkovParts, n: int, seed: int | None) -> pa.Table:
     """Rows that one chain comes by: nearly independent where it moves fast, and a note says that they need not be."""
-    whole_number("the number of rows to draw must be", n, 0)
-    rng = np.random.default_rng(None if seed is None else checked_seed(seed))
+    whole(n, "the number of rows to draw", 0, ModelError)
+    rng = np.random.default_rng(None if seed is None else whole(seed, "a seed", 0, ModelError))
     _refuse_zeros(net.factors)
     network = network_of(net.factors, net.variables)
     note(

@@ -13,7 +13,7 @@ from suffice.errors import ModelError
 from suffice.families.protocol.family import Array
 from suffice.models.chain import Chain
 from suffice.recipes.latent.latent_run import LatentRun, class_table
-from suffice.statistics.configurations import freeze
+from suffice.statistics.counts import freeze
 from suffice.variables import Count, Finite
 
 

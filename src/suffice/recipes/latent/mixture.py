@@ -15,8 +15,9 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing
 from suffice.errors.earlier import tell_of_argument
+from suffice.families import checked_estimate
 from suffice.families.priors.priors import Prior, as_prior
-from suffice.families.protocol.family import Estimate, checked_estimate
+from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
 from suffice.incomplete.classes import ClassParameters
 from suffice.iteration import Packed

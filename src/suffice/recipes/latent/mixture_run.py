@@ -20,7 +20,7 @@ from suffice.incomplete import classes
 from suffice.incomplete.classes import ClassParameters, ClassPosterior
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent.latent_run import LatentRun, class_table
-from suffice.statistics.configurations import freeze
+from suffice.statistics.counts import freeze
 from suffice.variables import Count, Finite, Variable
 
 if TYPE_CHECKING:

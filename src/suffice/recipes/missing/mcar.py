@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.steps.parallel import with_count
+from suffice.engines.steps.blocks import with_count
 from suffice.recipes.missing.missing_cells import Columns, MissingSummary
-from suffice.statistics.chan import Cases, Spread
+from suffice.statistics.moments import Cases, Spread
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

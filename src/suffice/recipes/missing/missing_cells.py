@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.statistics.chan import Cases, Spread
-from suffice.statistics.configurations import distinct, keys_of
+from suffice.statistics.counts import distinct, keys_of
+from suffice.statistics.moments import Cases, Spread
 from suffice.variables import Finite
 
 Array = npt.NDArray[np.float64]

@@ -9,7 +9,7 @@ from math import comb
 from time import perf_counter
 from typing import Any
 
-from suffice.engines.steps.parallel import available_memory
+from suffice.engines.steps.blocks import available_memory
 from suffice.errors import FitError
 from suffice.errors.remedies import Remedy, name_of
 from suffice.iteration import OutOfTime, Progress

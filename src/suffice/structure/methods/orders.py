@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Bools, Ints
-from suffice.engines.steps.parallel import in_order, n_threads
+from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import FitError
 from suffice.iteration import Packed
 from suffice.structure.constraints.rules import Parents, Rules

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.data import Data
-from suffice.engines.steps.parallel import used_memory
+from suffice.engines.steps.blocks import used_memory
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.errors.remedies import name_of
 from suffice.output.display import OneTable

@@ -318,7 +318,7 @@ class FiniteScores(ScoreSource):
         if workers == 1 or work < 2**16:
             job(0, n)
             return
-        from suffice.engines.steps.parallel import in_order
+        from suffice.engines.steps.blocks import in_order
 
         ends = np.linspace(0, n, 4 * workers + 1).astype(int)
         tasks = ((lambda a=a, b=b: job(a, b)) for a, b in pairwise(ends) if b > a)

@@ -22,7 +22,7 @@ from suffice.engines.bitmaps import bits_of
 from suffice.engines.data import Data
 from suffice.engines.engine import Bits
 from suffice.engines.steps.bits import BitBlock, BitLayout
-from suffice.engines.steps.parallel import in_order, n_threads
+from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.iteration import Memory, Packed
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.problem import Problem

@@ -18,7 +18,7 @@ from suffice.basis.arrays import Array, Ints
 from suffice.engines.bitmaps import merge_equal_rows
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
-from suffice.engines.steps.parallel import in_order, n_threads
+from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import DataError, FitError, listing
 from suffice.statistics import Statistics
 from suffice.structure.undirected.coded_regression import CodedRegression, Measured, Trial

@@ -23,7 +23,7 @@ from suffice.graphs.text import Edge
 from suffice.inference.numbers.sparse_precision import GAP, SparsePrecision, sparse_precision
 from suffice.models.gaussian_markov_net import in_data_units, partial_correlations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds, selected_precision
-from suffice.statistics.configurations import freeze
+from suffice.statistics.counts import freeze
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath

@@ -16,7 +16,7 @@ import numpy as np
 
 from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
-from suffice.engines.steps.parallel import in_order
+from suffice.engines.steps.blocks import in_order
 from suffice.errors import DataError, FitError, note, whole
 from suffice.errors.remedies import Remedy, argument
 from suffice.iteration import OutOfTime

@@ -14,10 +14,10 @@ import numpy as np
 from suffice.errors import ModelError, listing, quantity
 from suffice.families.protocol.family import Interval, frame
 from suffice.inference.finite.network import Array, Ints
-from suffice.models.questions.evidence import code_of, in_words, unknown_name
+from suffice.models.questions.question import code_of, in_words, unknown_name
 from suffice.output.display import Rows, Tabular, and_more, number
 from suffice.pictures import Bar, PictureNode
-from suffice.statistics.configurations import sizes
+from suffice.statistics.counts import sizes
 from suffice.variables import Finite
 
 Key = Any

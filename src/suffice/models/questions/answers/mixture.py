@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import ModelError, listing, whole
-from suffice.families.protocol.family import Array, Interval, as_numbers, checked_level, frame
+from suffice.errors import ModelError, checked_level, listing, whole
+from suffice.families.protocol.family import Array, Interval, as_numbers, frame
 from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Ints
 from suffice.models.questions.answers.answers import Answer, Distribution, apart, in_a_line
 from suffice.models.questions.answers.densities import Columns, MixtureParts, view_of_shape
 from suffice.models.questions.answers.densities import NormalParts as NormalParts
-from suffice.models.questions.evidence import Known, in_words
+from suffice.models.questions.question import Known, in_words
 from suffice.output.display import Rows, and_more, number
 from suffice.pictures import Curve, PictureNode
 from suffice.variables import Distributed

@@ -13,18 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from suffice.errors import FitError, ModelError, SufficeError, TooLarge, listing, note
+from suffice.errors import FitError, ModelError, SufficeError, TooLarge, checked_level, listing, note, whole
 from suffice.errors.remedies import name_of
-from suffice.exponential.arithmetic.values import checked_level
-from suffice.inference.sampling.sampling import checked_seed
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions import question as asking
+from suffice.models.questions import exact
 from suffice.models.questions.answers.answers import Distribution, Marginals
-from suffice.models.questions.evidence import Observed
-from suffice.models.questions.intervals.intervals import FEWEST, answer_with_interval, at_means, check_draws, how_found, quantiles
-from suffice.models.questions.intervals.redrawn import DRAWING, Redrawn
-from suffice.models.questions.question import Question
+from suffice.models.questions.intervals.intervals import (
+    DRAWING,
+    FEWEST,
+    Redrawn,
+    answer_with_interval,
+    at_means,
+    check_draws,
+    how_found,
+    quantiles,
+)
+from suffice.models.questions.question import Observed, Question, is_observed
 from suffice.variables import Finite
 
 UP_AND_DOWN = 3.0
@@ -50,15 +55,15 @@ def marginals_with_intervals(
     the time, the reason is refused.
 
     >>> from suffice import Dirichlet, fit
-    >>> from suffice.models.questions.evidence import evidence_codes
+    >>> from suffice.models.questions.question import evidence_codes
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
     >>> found = marginals_with_intervals(bn, evidence_codes(bn, {"y": "b"}), 0.9)
     >>> found["x"].interval.lower.round(1), found["y"].interval.lower
     (array([0. , 0.2]), array([0., 1.]))
     """
-    level, seed = checked_level(level), checked_seed(seed)
+    level, seed = checked_level(level), whole(seed, "a seed", 0, ModelError)
     clock: Progress[Any] = Progress("intervals", checked_seconds(time_limit))
-    found = asking.marginals(bn, evidence).of_some(targets)
+    found = exact.marginals(bn, evidence).of_some(targets)
     wanted = _Wanted(bn, found, evidence, level, draws, seed, clock)
     try:
         answers = wanted.answers()
@@ -85,7 +90,7 @@ class _Wanted:
 
     def answers(self) -> dict[str, Any]:
         """Those that could be found."""
-        unknown = [n for n in self.found if not asking.is_observed(self.bn, n, self.evidence)]
+        unknown = [n for n in self.found if not is_observed(self.bn, n, self.evidence)]
         answers: dict[str, Any] = {n: self.found[n].certain() for n in self.found if n not in unknown}
         together = self._together([n for n in unknown if isinstance(self.bn.variables[n], Finite)])
         whole = float("inf") if together is None else self._seconds(together.cost(UP_AND_DOWN))
@@ -153,7 +158,7 @@ class _Wanted:
             return {}
         if any(np.isnan(each).any() for each in drawn.values()):
             return {}
-        points, answers = asking.marginals(at_means(self.bn, redrawn.question), self.evidence), {}
+        points, answers = exact.marginals(at_means(self.bn, redrawn.question), self.evidence), {}
         for name in (n for n in drawn if n in self.found):
             interval, error = quantiles(drawn[name], (1.0 - self.level) / 2.0)
             how = how_found(self._question(name), self.level, self.draws, 0, error, None)

@@ -13,29 +13,50 @@ dispersions and the variance of a linear regression held at their estimates (`pa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import ModelError, TooLarge, quantity
-from suffice.families.protocol.family import Interval, Mean, checked_level
-from suffice.inference.finite.network import Array
-from suffice.inference.sampling.sampling import checked_seed
+from suffice.errors import FitError, ModelError, TooLarge, checked_level, listing, quantity, whole
+from suffice.errors.remedies import argument
+from suffice.families.parameter_draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
+from suffice.families.protocol.family import Interval, Mean
+from suffice.inference.finite.junction_tree import JunctionTree
+from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network
+from suffice.inference.finite.questions import Codes, posteriors
+from suffice.inference.finite.tree import greedy_order, part_of
+from suffice.inference.numbers.gaussian import Gaussians
 from suffice.iteration import Progress
+from suffice.models.parts.closed_forms import NoFormula, words
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.parts.parameter_covariance import ParameterCovariance
-from suffice.models.questions import question as asking
-from suffice.models.questions.evidence import Observed, impossible
-from suffice.models.questions.intervals.redrawn import Redrawn
-from suffice.models.questions.question import Question
-from suffice.statistics.configurations import n_configurations
+from suffice.models.questions import exact
+from suffice.models.questions.question import Observed, Question, impossible
+from suffice.statistics.counts import n_configurations, sizes
+from suffice.variables import Finite, NotNormal
 
 FEWEST = 1_000
 MAX_NUMBERS = 2**25
 """Answers times draws: 256 MiB."""
+
+NUMBERS = 2**22
+"""A block of draws takes about this many numbers, some times over."""
+
+CELLS = 2**28
+"""Of products between two looks at the clock: about a second."""
+
+DRAWING = 10.0
+"""What a drawn number costs, in cells of products."""
+
+MAX_CONFIGURATIONS = 2**18
+"""Real nodes that hang together are conditioned once for each configuration of their finite parents; more are refused."""
+
+PIECE, MAX_PIECES = 600.0, 100
+"""ln of the ratio that one factor may hold, and factors that are made of one at most: below e^−60,000 a number may be 0."""
 
 
 @one_blas_thread
@@ -52,7 +73,7 @@ def answer_with_interval(
     clock, if there is one, is looked at between draws.
 
     >>> from suffice import Dirichlet, fit
-    >>> from suffice.models.questions.evidence import evidence_codes
+    >>> from suffice.models.questions.question import evidence_codes
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
     >>> answer = answer_with_interval(bn, ["x"], evidence_codes(bn, {"y": "b"}), 0.9)
     >>> answer.probs.round(2), answer.interval.lower.round(1), answer.interval.upper.round(1)
@@ -62,8 +83,8 @@ def answer_with_interval(
     question = Question.of(bn, targets, evidence)
     size = len(question.reals) or n_configurations(question.finite)
     check_draws(draws, size)
-    redrawn = Redrawn(question, checked_seed(seed))
-    point: Any = asking.exact_answer(at_means(bn, question), targets, evidence)
+    redrawn = Redrawn(question, whole(seed, "a seed", 0, ModelError))
+    point: Any = exact.exact_answer(at_means(bn, question), targets, evidence)
     answers = redrawn.answers(draws, size, clock)
     possible = answers[~np.isnan(answers).any(axis=1)]
     if not len(possible):
@@ -124,3 +145,239 @@ def check_draws(draws: object, size: int) -> None:
         raise ModelError(f"the ends of an interval need at least {FEWEST:,} draws of the parameters, not {draws!r}")
     if draws * size > MAX_NUMBERS:
         raise TooLarge(f"{draws:,} draws of an answer of {size:,} numbers are {draws * size:,}; the limit is {MAX_NUMBERS:,}")
+
+
+def check_drawable(cpd: Any, known: Mapping[str, Any], joined: Collection[str]) -> None:
+    """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula. Those that
+    are `joined` are drawn together with others."""
+    if not cpd.is_regression and not isinstance(cpd.child, NotNormal):
+        return
+    name, without = cpd.child.name, f"ask without {argument('interval')}"
+    if not cpd.is_regression:
+        what = "count" if cpd.child.whole else "number"
+        raise ModelError(f"an interval cannot be found for answers that depend on the {what} {name!r}; {without}")
+    about = f"the answer depends on {name!r}, a {words(cpd)}"
+    if cpd.fitted is None and name not in joined:
+        raise FitError(
+            f"{about} that was not fitted (it was given by hand, or has a number that do(...) set): its coefficients have no "
+            f"covariance to draw them by; {without}, or fit it to rows"
+        )
+    if name not in joined and not cpd.has_covariance:
+        raise FitError(f"{about} whose coefficients have no finite covariance to draw them by; {without}")
+    if cpd.family.linear:
+        return
+    if lacking := [p for p in cpd.real_parents if p not in known]:
+        raise NoFormula(
+            f"{about} on numbers of which {listing(lacking)} is not observed: there is no formula for the integral",
+            lacking,
+            f"observe {listing(lacking)}: an interval needs exact answers",
+        )
+    if not isinstance(cpd.child, Finite) and name not in known:
+        raise ModelError(
+            f"{about}: intervals are known of probabilities and of means of Gaussian numbers, not of its mean; {without}"
+        )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Real nodes that hang together when what is observed is taken out, and their finite parents that are not observed."""
+
+    members: tuple[int, ...]
+    targets: tuple[int, ...]
+    scope: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @property
+    def n_configurations(self) -> int:
+        return math.prod(self.sizes)
+
+
+class Redrawn:
+    """The families that matter, each with a generator of its own, the same in all questions to a network.
+
+    Variables are numbered anew, finite and real apart, those that are not observed first. Evidence is cut out of the tables, so
+    a factor is over free variables alone. Groups of real nodes add one factor each, the density of what is observed of them.
+
+    >>> from suffice import Dirichlet, fit
+    >>> from suffice.models.questions.question import evidence_codes
+    >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
+    >>> asked = Question.of(bn, ["y"], evidence_codes(bn, {"x": "b"}))
+    >>> answers = Redrawn(asked, 0).answers(10_000, size=2)
+    >>> answers.shape, answers.mean(axis=0).round(1)
+    ((10000, 2), array([0.5, 0.5]))
+    """
+
+    def __init__(self, question: Question, seed: int) -> None:
+        bn, known = question.bn, question.observed
+        finite = [n for n in (*question.free, *known) if isinstance(bn.variables[n], Finite)]
+        self._number = {n: i for i, n in enumerate(finite)}
+        factors = [n for n in question.nodes if bn[n].is_regression and not bn[n].family.linear]
+        real_nodes = [n for n in question.nodes if not isinstance(bn.variables[n], Finite) and n not in factors]
+        others = [n for n in known if n not in self._number and n not in real_nodes]
+        self._real_number = {n: i for i, n in enumerate([*real_nodes, *others])}
+        self.question = question
+        together = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
+        cpds: dict[str, Any] = {n: bn[n] for n in question.nodes}
+        self.joint = bn.covariance_beside_posteriors(question.nodes)
+        joined: Collection[str] = () if self.joint is None else self.joint.charts
+        for n in question.nodes:
+            check_drawable(cpds[n], known, joined)
+        table_nodes = [n for n in question.nodes if n in self._number and n not in factors]
+        self._tables: list[Any] = [
+            DrawnTable(cpds[n], self._number, known, n in bn.interventions or n in joined, n in together or n in joined)
+            for n in table_nodes
+        ]
+        self._tables += [DrawnRegression(cpds[n], self._number, known) for n in factors]
+        kinds = {n: DrawnLinear if bn[n].is_regression else DrawnNode if n in joined else DrawnGaussian for n in real_nodes}
+        self._gaussians: list[Any] = [kind(cpds[n], self._number, self._real_number) for n, kind in kinds.items()]
+        self._groups = self._grouped(real_nodes)
+        names = [*table_nodes, *factors, *real_nodes]
+        place = {n: i for i, n in enumerate(bn)}
+        self._rngs = {n: _generator(seed, place[together.get(n, n)]) for n in names}  # nodes that share parameters have one
+        self._joint_rng = _generator(seed, len(place))
+        self._likelihoods = [((self._number[n],), NONE, likelihood) for n, likelihood in question.soft.items()]
+        self._network = self._as_network([1] * len(self._groups))
+
+    def _as_network(self, pieces: Sequence[int]) -> Network:
+        """The factors with their scopes, groups' in pieces; but for likelihood evidence their numbers come with each draw."""
+        variables = [self.question.bn.variables[n] for n in self._number if n not in self.question.observed]
+        sizes = [v.n_states for v in variables if isinstance(v, Finite)]
+        factors = [(t.scope, t.child, np.ones(t.shape)) for t in self._tables]
+        factors += [(g.scope, NONE, np.ones(g.sizes)) for g, k in zip(self._groups, pieces, strict=True) for _ in range(k)]
+        return Network.of(sizes, [*factors, *self._likelihoods])
+
+    def _grouped(self, real_nodes: Sequence[str]) -> list[Group]:
+        bn, known = self.question.bn, self.question.observed
+        label: dict[str, int] = {}
+        for i, name in enumerate(real_nodes):
+            joined = {label[p] for p in bn[name].real_parents if p not in known}
+            label = {n: i if at in joined else at for n, at in label.items()} if joined else label
+            label[name] = i
+        return [self._group([n for n in real_nodes if label[n] == at]) for at in sorted(set(label.values()))]
+
+    def _group(self, members: Sequence[str]) -> Group:
+        bn, known = self.question.bn, self.question.observed
+        parents = {v.name: v for n in members for v in bn[n].finite_parents if v.name not in known}
+        numbers = {n: self._real_number[n] for n in members}
+        targets = tuple(i for n, i in numbers.items() if n in self.question.reals)
+        group = Group(tuple(numbers.values()), targets, tuple(self._number[n] for n in parents), sizes(parents.values()))
+        if group.n_configurations > MAX_CONFIGURATIONS:
+            raise TooLarge(
+                f"an interval of this answer runs over {group.n_configurations:,} configurations of {listing(parents)} in each "
+                f"draw; the limit is {MAX_CONFIGURATIONS:,}"
+            )
+        return group
+
+    @cached_property
+    def n_numbers(self) -> int:
+        """Numbers that a draw takes."""
+        numbers: int = (
+            self._network.tables.size + sum(t.n_spare for t in self._tables) + sum(g.n_numbers for g in self._gaussians)
+        )
+        return numbers + sum(g.n_configurations * len(g.members) for g in self._groups)
+
+    @cached_property
+    def n_cells(self) -> float:
+        """Cells of the products that the answer to one draw takes, by a greedy order of elimination."""
+        network = self._network
+        return greedy_order(network, part_of(network, network.all_factors, network.unobserved()), worth=0.0).cells
+
+    def cost(self, ways: float = 1.0) -> float:
+        """What a draw and its answer cost, in cells of products; messages go one way along a tree, or more."""
+        return DRAWING * self.n_numbers + ways * self.n_cells
+
+    def _step(self, n: int, size: int, clock: Progress[Any] | None) -> int:
+        """Draws that are made at a time: few that take long, where somebody looks at the clock."""
+        step = NUMBERS // max(1, self.n_numbers, size)
+        return max(1, min(n, step if clock is None else min(step, int(CELLS / max(1.0, self.n_cells)))))
+
+    def answers(self, n: int, size: int, clock: Progress[Any] | None = None) -> Array:
+        """The answer at each of n draws: [n, size]. A draw to which the evidence is impossible answers NaN."""
+        result, step = np.empty((n, size)), self._step(n, size, clock)
+        targets = [self._number[v.name] for v in self.question.finite]
+        for start in range(0, n, step):
+            if clock is not None:
+                clock.check()
+            part = result[start : start + step]
+            network, tables, means = self._drawn(len(part))
+            if self.question.reals:
+                part[:] = self._averages(network, tables, means)
+            else:
+                part[:] = posteriors(network, targets, network.all_factors, _nothing_seen(network), tables, absolute=True)[0]
+        return result
+
+    def all_answers(self, n: int, clock: Progress[Any]) -> dict[str, Array]:
+        """p(x) at each of n draws, [n, states], of every finite x that is not observed; NaN where the evidence is impossible."""
+        tree, result, start = JunctionTree.of(self._network), [], self._network.starts
+        step = self._step(n, int(start[-1]), clock)
+        for first in range(0, n, step):
+            clock.check(f"of all nodes, {first:,} of {n:,} draws")
+            network, tables, _ = self._drawn(min(step, n - first))
+            result.append((tree if network is self._network else JunctionTree.of(network)).marginals_in_rows(tables))
+        every, names = np.concatenate(result), [x for x in self._number if x not in self.question.observed]
+        return {x: every[:, start[i] : start[i + 1]] for i, x in enumerate(names)}
+
+    def _drawn(self, n: int) -> tuple[Network, Array, dict[int, Array]]:
+        """n draws of all tables, a line each, with the network that they are of, and the means of the targets in each."""
+        joint = {} if self.joint is None else self.joint.drawn(n, self._joint_rng)
+        families = zip([*self._tables, *self._gaussians], self._rngs.items(), strict=True)
+        every = [family.cut(joint[name]) if name in joint else family.draw(n, rng) for family, (name, rng) in families]
+        drawn, nodes = every[: len(self._tables)], every[len(self._tables) :]
+        means: dict[int, Array] = {}
+        pieces = []
+        for group in self._groups:
+            densities, of_targets = self._conditioned(group, nodes, n)
+            drawn += densities
+            pieces.append(len(densities))
+            means |= dict(zip(group.targets, of_targets, strict=True))
+        network = self._network if max(pieces, default=1) == 1 else self._as_network(pieces)
+        drawn += [np.repeat(likelihood[None], n, axis=0) for _, _, likelihood in self._likelihoods]
+        return network, np.concatenate(drawn, axis=1) if drawn else np.zeros((n, 0)), means
+
+    def _averages(self, network: Network, tables: Array, means: Mapping[int, Array]) -> Array:
+        """The means of the targets at each draw, over the configurations of the finite parents of their groups."""
+        averaged, nothing = {}, _nothing_seen(network)
+        for group in self._groups:
+            weights = np.ones((len(tables), 1))
+            if group.scope and group.targets:
+                weights = posteriors(network, group.scope, network.all_factors, nothing, tables, absolute=True)[0]
+            for t in group.targets:
+                averaged[t] = np.where(weights == 0.0, 0.0, weights * means[t]).sum(axis=1)
+        return np.column_stack([averaged[self._real_number[r]] for r in self.question.reals])
+
+    def _conditioned(self, group: Group, nodes: Sequence[GaussianNode], n: int) -> tuple[list[Array], list[Array]]:
+        """For each draw and configuration the density of what is observed, up to a factor, and the means of the targets.
+
+        Densities may differ by more than floats can hold: then they come as factors, equal ones, whose product they are.
+        """
+        known, C = self.question.observed, group.n_configurations
+        codes = np.unravel_index(np.arange(C), group.sizes) if group.scope else ()
+        configurations: dict[int, int | Ints] = {i: known[name] for name, i in self._number.items() if name in known}
+        configurations |= {v: np.tile(c.astype(np.int64), n) for v, c in zip(group.scope, codes, strict=True)}
+        configurations[DRAW] = np.repeat(np.arange(n), C)
+        values = {i: np.array([known[name]]) for name, i in self._real_number.items() if name in known}
+        answer = Gaussians(nodes).condition(group.members, group.targets, values, configurations, n * C, joint=False)
+        log_density = answer.log_density.reshape(n, C)
+        with np.errstate(invalid="ignore"):
+            below = log_density - log_density.max(axis=1, keepdims=True)
+        return in_pieces(below), [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]
+
+
+def _generator(seed: int, place: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(place,)))
+
+
+def _nothing_seen(network: Network) -> Codes:
+    """One row that shows no variable, for all lines of tables: evidence is cut out of them."""
+    return np.full((1, network.n_variables), NONE, np.int32)
+
+
+def in_pieces(logs: Array) -> list[Array]:
+    """Numbers up to 1 by their logs; where they differ by more than floats hold, as equal factors whose product they are.
+
+    >>> [p.tolist() for p in in_pieces(np.array([0.0, -np.inf]))], len(in_pieces(np.array([0.0, -1000.0])))
+    ([[1.0, 0.0]], 2)
+    """
+    span = -float(np.min(logs, where=np.isfinite(logs), initial=0.0))
+    k = min(MAX_PIECES, max(1, math.ceil(span / PIECE)))
+    return [np.exp(logs / k)] * k

@@ -1,4 +1,5 @@
-"""Exact answers: questions to finite and to conditional Gaussian networks, without regressions.
+"""Exact answers. Regressions become tables, Gaussians or densities first; an answer may not depend on those that have no formula,
+or be such a regression itself. What is left is a finite or a conditional Gaussian network, which has closed answers.
 
 A question that names only finite variables needs only the finite part of the network: no finite node has a real parent, so real
 nodes without evidence are barren. Each function takes targets as names and evidence as `Observed`, both already checked.
@@ -6,35 +7,152 @@ nodes without evidence are barren. Each function takes targets as names and evid
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import ModelError, TooLarge, listing
-from suffice.errors.remedies import BY_WEIGHTING
+from suffice.errors import ModelError, TooLarge, listing, note
+from suffice.errors.remedies import BY_DRAWS, BY_WEIGHTING, Remedy
+from suffice.families.design import configurations
 from suffice.inference.finite.logs import NEVER
 from suffice.inference.finite.questions import posterior
 from suffice.inference.numbers import hybrid
 from suffice.inference.numbers.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.numbers.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
-from suffice.models.parts.closed_forms import NoFormula, no_formula
-from suffice.models.parts.network_parts import NetworkParts
+from suffice.models.parts.closed_forms import NoFormula, no_formula, words
+from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
-from suffice.models.questions.answers.densities import MixtureParts, NormalParts, PoissonParts
+from suffice.models.questions.answers.densities import MixtureParts, NormalParts, PoissonParts, ResponseParts
 from suffice.models.questions.answers.mixture import DistributionParts, Mixture
-from suffice.models.questions.evidence import Observed, impossible
-from suffice.statistics.configurations import checked_cells
+from suffice.models.questions.question import Observed, Question, evidence_codes, impossible, is_observed
+from suffice.models.questions.regressions import answerable, reduce_network
+from suffice.statistics.counts import checked_cells
 from suffice.variables import Distributed
+
+
+def exact_answer(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
+    """p(names | evidence), exactly; `checked_question` has checked both."""
+    if len(names) == 1 and bn[names[0]].is_regression and not bn[names[0]].family.closes:
+        return regression_mixture(bn, names[0], evidence)
+    try:
+        small, known = without_regressions(bn, names, evidence)
+    except NoFormula:
+        return answer_from_relevant(bn, names, evidence)
+    return closed_answer(small, names, known)
+
+
+def answer_from_relevant(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
+    """The answer from the distributions that matter to it, where the evidence needs an integral without a formula on which the
+    answer may not depend; the probability of all evidence is not known then."""
+    question = Question.of(bn, names, evidence)
+    kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
+    small = reduce_network(bn, names, _observed_in(bn, evidence_codes(bn, kept))[0], needed=question.nodes)
+    answer = replace(closed_answer(small, names, evidence_codes(small, kept)), given=evidence.given)
+    return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
+
+
+def regression_mixture(bn: NetworkParts, name: str, evidence: Observed) -> Mixture:
+    """A regression of a number that is neither Gaussian nor Poisson: mixed over its finite parents that are not given, if its
+    numbers are and nothing below it is seen."""
+    cpd: Any = bn[name]
+    numbers = _observed_in(bn, evidence)[0]
+    below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
+    if below:
+        fact = f"{name!r} is a {words(cpd)}, whose distribution given {listing(below)} below it has no formula"
+        raise NoFormula(fact, [], f"leave {listing(below)} out, or draw the answer with {BY_DRAWS}")
+    if any(p not in numbers for p in cpd.real_parents):
+        raise no_formula(cpd, numbers)
+    hidden = [v for v in cpd.finite_parents if not is_observed(bn, v.name, evidence)]
+    mixed: Any = exact_answer(bn, [v.name for v in hidden], evidence) if hidden else None
+    probs = np.ones(1) if mixed is None else mixed.probs.reshape(-1)
+    seen = {v.name: evidence.codes[bn.compiled.index[v.name]] for v in cpd.finite_parents}
+    columns, _ = configurations(hidden, seen | {p: numbers[p] for p in cpd.real_parents})
+    some = {n: column[probs > 0] for n, column in columns.items()}
+    weights = probs[probs > 0]
+    parts, log_prob = ResponseParts(cpd, some, len(weights)), _known_log_prob(bn, evidence)
+    return Mixture((name,), weights, parts, log_prob_of_evidence=log_prob, given=evidence.given)
+
+
+def _known_log_prob(bn: NetworkParts, evidence: Observed) -> float:
+    """ln p(evidence), NaN where it has no formula; evidence that cannot be is refused."""
+    try:
+        found = log_prob_of(bn, evidence)
+    except NoFormula:
+        return float("nan")
+    if found == NEVER:
+        raise impossible(evidence)
+    return found
+
+
+def log_prob_of(bn: NetworkParts, evidence: Observed) -> float:
+    """ln p(evidence), a density where it gives reals."""
+    if not evidence.given:
+        return 0.0
+    small, known = without_regressions(bn, (), evidence)
+    with _part(small, (), known) as part:
+        return posterior(part.network, (), known.codes, evidence_factors(part, known)).log_prob
+
+
+def without_regressions(bn: SomeNetwork, names: Iterable[str], evidence: Observed) -> tuple[SomeNetwork, Observed]:
+    """The network and the evidence of a question that has no open regressions any more."""
+    if not bn.compiled.open:
+        return bn, evidence
+    small = reduce_network(bn, names, *_observed_in(bn, evidence))
+    return small, evidence_codes(small, evidence.given)
+
+
+def _observed_in(bn: NetworkParts, evidence: Observed) -> tuple[dict[str, float], list[str]]:
+    """The numbers that are observed, and the finite variables of which there is evidence."""
+    numbers = {bn.compiled.reals[m]: x for m, x in evidence.reals.items()}
+    return numbers, [n for n in evidence.given if n not in numbers]
+
+
+def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
+    """Those of the nodes that have a formula; the others are left out, with a note."""
+    if not bn.compiled.open:
+        found = closed_marginals(bn, evidence)
+        return found.of_nodes(bn.variables) if bn.compiled.reals else found
+    names = answerable(bn, *_observed_in(bn, evidence))
+    small, known = without_regressions(bn, names, evidence)
+    numbers = {n: answer for n in bn if n not in names and (answer := _regressed_or_none(bn, n, evidence)) is not None}
+    left_out = [n for n in bn if n not in names and n not in numbers]
+    if left_out:
+        name = left_out[0]
+        python = f"it with query({name!r}, ..., method=LikelihoodWeighting())"
+        note(
+            f"{listing(left_out)} left out: regressions on numbers that are not observed, and nodes below them, have no exact "
+            f"distribution; draw {Remedy(python, f'that of {name!r} with --method lw:10000')}"
+        )
+    return closed_marginals(small, known).of_nodes((n for n in bn if n in names or n in numbers), numbers)
+
+
+def _regressed_or_none(bn: NetworkParts, name: str, evidence: Observed) -> Mixture | None:
+    try:
+        return regression_mixture(bn, name, evidence) if bn[name].is_regression and not bn[name].family.closes else None
+    except NoFormula:
+        return None
+
+
+def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
+    """How the probability of states can be drawn; a density cannot be."""
+    observe = f"observe {listing(refused.lacking)}, too"
+    if evidence.reals or evidence.soft:
+        return f"{observe}: the density of numbers cannot be drawn"
+    names, states = list(evidence.given), tuple(evidence.given.values())
+    asked = (repr(names[0]), repr(states[0])) if len(names) == 1 else (repr(names), repr(states))
+    drawn = Remedy(f"query({asked[0]}, method=LikelihoodWeighting())[{asked[1]}]", "suffice query --method lw:10000")
+    return f"{observe}, or draw p(given) as {drawn}"
 
 
 def closed_answer(bn: NetworkParts, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture:
     """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
 
     >>> from suffice import BayesNet, Gaussian
-    >>> from suffice.models.questions.evidence import evidence_codes
+    >>> from suffice.models.questions.question import evidence_codes
     >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
     >>> answer = closed_answer(bn, ["x"], evidence_codes(bn, {"y": 7.0}))
     >>> round(answer.mean, 6), round(answer.variance, 6)
@@ -68,7 +186,7 @@ def closed_answer(bn: NetworkParts, targets: Sequence[str], evidence: Observed) 
     return _mixture(bn, reals, found, evidence, cells=cells, finite=finite_part, asked=tuple(targets))
 
 
-def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
+def closed_marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
     """p(x | evidence) of every node x. A real node that is observed has all of its probability at its value."""
     compiled = bn.compiled
     with _part(bn, compiled.reals, evidence) as part:
@@ -83,14 +201,9 @@ def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
     )
 
 
-def log_prob_of(bn: NetworkParts, evidence: Observed) -> float:
-    """ln p(evidence), a density where it gives reals."""
-    with _part(bn, (), evidence) as part:
-        return posterior(part.network, (), evidence.codes, evidence_factors(part, evidence)).log_prob
-
-
 def most_probable(bn: NetworkParts, targets: Sequence[str], evidence: Observed) -> MostProbable:
     """Where the joint density of the targets is highest, what is neither target nor observed summed out."""
+    bn, evidence = without_regressions(bn, targets, evidence)
     compiled = bn.compiled
     for count in (n for n in targets if n in compiled.counts):
         raise ModelError(
