@@ -231,8 +231,11 @@ def _imagined_counts(prior: Prior, child: Finite, *parents: Finite) -> Array | N
     return said.dense() if isinstance(said, Counts) else None
 
 
-MixtureSums = tuple[ClassSums, ClassParameters]
-"""Sums, and the parameters around which they were gathered."""
+class MixtureSums(NamedTuple):
+    """Sums, and the parameters around which they were gathered."""
+
+    sums: ClassSums
+    at: ClassParameters
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,7 +264,7 @@ class MixtureProblem:
 
     def expected(self, parameters: ClassParameters) -> EStep:
         sums = self.components.expected(parameters)
-        return EStep((sums, parameters), sums.log_likelihood)
+        return EStep(MixtureSums(sums, parameters), sums.log_likelihood)
 
     def maximised(self, statistic: MixtureSums) -> ClassParameters:
         sums, at = statistic
@@ -298,7 +301,7 @@ class MixtureProblem:
         k, components = self.hidden.n_states, self.components if rows is None else replace(self.components, data=rows)
         parameters = ClassParameters(np.full(k, 1.0 / k), self.parts)
         for _ in range(2):
-            parameters = self.maximised((components.expected(parameters, responsibilities), parameters))
+            parameters = self.maximised(MixtureSums(components.expected(parameters, responsibilities), parameters))
         return parameters
 
 
