@@ -149,7 +149,7 @@ HELD = (
 """Classes whose values a user holds."""
 
 TAKES_ANY = {
-    "made, or called, by the library": {"of", "at", "rows", "read", "hides_columns", "is_summed"},
+    "made, or called, by the library": {"of", "at", "rows", "hides_columns", "is_summed"},
     "an axes or a path of matplotlib": {"plot"},
     "arrays of any type": {"in_order"},
 }
@@ -167,7 +167,7 @@ RETURNS_ANY = {
     "facts for JSON": {"to_dict"},
     "of states a distribution, of numbers moments": {"stationary"},
     "keyed as the model was written: by names or by terms": {"by_term"},
-    "read by the library, whatever rows are": {"rows", "read", "in_order"},
+    "read by the library, whatever rows are": {"rows", "in_order"},
 }  # fmt: skip
 """Methods that return an `Any`, by the reason."""
 

@@ -18,7 +18,8 @@ from suffice.incomplete.classes import ClassParameters
 from suffice.learning.ascent.climb import FellError, evaluate
 from suffice.learning.latent import mixture_setup
 from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, Spherical, Tied
-from suffice.recipes.latent.mixture import ICL, HeldOut, mixture
+from suffice.recipes.latent.latent_run import ICL
+from suffice.recipes.latent.mixture import HeldOut, mixture
 
 KINDS: dict[Kind, str] = {Full(): "full", Tied(): "tied", Diagonal(): "diag", Spherical(): "spherical"}
 PRIOR = (sf.Dirichlet(1), sf.NormalInverseGamma())

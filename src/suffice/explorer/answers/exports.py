@@ -29,11 +29,11 @@ def export(request: Call) -> FileAnswer:
     model, word = request.model, request.text("format", "json")
     if word not in words("formats"):
         raise SufficeError(f"the format {word!r} is not known; known are {', '.join(words('formats'))}")
-    data = _written(request, word, lambda place: write(model.network, place))
+    data = _bytes_written(request, word, lambda place: write(model.network, place))
     return FileAnswer(file_name(model, word), KINDS.get(word, "text/plain"), data)
 
 
-def _written(request: Call, suffix: str, write: Callable[[Path], Any]) -> bytes:
+def _bytes_written(request: Call, suffix: str, write: Callable[[Path], Any]) -> bytes:
     """What is written to a file, which is removed; refusals do not say where it was."""
     place = request.shelf.room / f"{uuid.uuid4().hex}.{suffix}"
     try:
@@ -55,7 +55,7 @@ def picture(request: Call) -> FileAnswer:
     drawn = asked.model.network.picture(dict(asked.given) or None, **how, focus=focus, steps=steps)
     if word == "svg":
         return FileAnswer(file_name(asked.model, "svg"), "image/svg+xml", drawn.svg().encode())
-    return FileAnswer(file_name(asked.model, word), "image/png", _written(request, word, drawn.save))
+    return FileAnswer(file_name(asked.model, word), "image/png", _bytes_written(request, word, drawn.save))
 
 
 def report(request: Call) -> FileAnswer:

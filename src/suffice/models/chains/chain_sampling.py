@@ -187,7 +187,7 @@ def _fills(reading: ChainReading, cells: Mapping[str, Column]) -> dict[str, Fill
     return result
 
 
-def _kept(block: Block) -> dict[str, Any]:
+def _kept_cells(block: Block) -> dict[str, Any]:
     return dict(block.kept)
 
 
@@ -196,5 +196,5 @@ def _rows_as_table(source: Any) -> Any:
     if is_held(source):
         return source
     data = rows_of(source)
-    parts = list(data.map(_kept, keep=data.columns))
+    parts = list(data.map(_kept_cells, keep=data.columns))
     return pa.table({n: pa.chunked_array([p[n] for p in parts]) for n in data.columns})

@@ -317,10 +317,10 @@ def in_place(frame: Any, change: Callable[[Any], Any]) -> Any:
     """A frame of Spark whose rows are changed when it is asked for."""
     where = backend_of(frame)
     assert where is not None  # who calls has asked `maps_frames`
-    return where.map_frame(frame, partial(_changed, change))
+    return where.map_frame(frame, partial(_plain_change, change))
 
 
-def _changed(change: Callable[[Any], Any], table: Any) -> Any:
+def _plain_change(change: Callable[[Any], Any], table: Any) -> Any:
     return plain(change(table))
 
 

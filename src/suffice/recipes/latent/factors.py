@@ -257,7 +257,7 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
 def _value(judge: Any, run: FactorsRun, rows: Data | Statistics, asked: _Asked) -> float:
     """What a number of factors is judged by; of held-out rows, ln p under what the rows outside their fold teach."""
     if not isinstance(judge, HeldOut):
-        return run.value(judge)
+        return run._value(judge)
     assert isinstance(rows, Data)
     return sum(_log_likelihood_outside(*pair, run.k, asked) for pair in rows.split(judge.folds, asked.seed))
 

@@ -284,4 +284,4 @@ def _value(judge: Any, run: HmmRun, rows: Sequences, task: _HmmTask) -> float:
     if isinstance(judge, HeldOut):
         pairs = rows.split(judge.folds, task.seed)
         return sum(_learn(train, run.k, task)[0].model.log_likelihood(test) for train, test in pairs)
-    return run.value(judge)
+    return run._value(judge)

@@ -210,7 +210,7 @@ class LatentRun(OneTable, Run[M]):
         """log-likelihood − k: higher is better."""
         return self.log_likelihood - self.n_parameters
 
-    def value(self, judge: Any) -> float:
+    def _value(self, judge: Any) -> float:
         """What it is judged by: a penalised likelihood, or `ICL`."""
         return self.icl if isinstance(judge, ICL) else self.log_likelihood - float(judge.price(self._n)) * self.n_parameters
 

@@ -242,4 +242,4 @@ def _value(judge: Any, run: MixtureRun, rows: Data, task: _MixtureTask) -> float
     if isinstance(judge, HeldOut):
         pairs = rows.split(judge.folds, task.seed)
         return sum(_learn(_table(train.hold()), run.k, task)[0]._held_out(test) for train, test in pairs)
-    return run.value(judge)
+    return run._value(judge)
