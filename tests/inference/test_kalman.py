@@ -278,7 +278,7 @@ def test_diffuse_joint_normal(seed, m, p, lengths, missing, exact, lag):
 def test_draws(diffuse):
     rng = np.random.default_rng(3)
     steps = random_steps(rng, 2, 2, [5, 1, 8], missing=0.2, diffuse=diffuse)
-    draws = draw_states(steps, rng.standard_normal((40000, len(steps.codes), 4)))
+    draws = draw_states(steps, rng.standard_normal((20_000, len(steps.codes), 4)))
     exact = smooth_states(steps, lagged=True)
     deviation = np.sqrt(np.diagonal(exact.covariances, axis1=1, axis2=2))
     assert np.abs((draws.mean(axis=0) - exact.means) / deviation).max() < 0.03
