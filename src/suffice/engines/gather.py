@@ -244,7 +244,7 @@ class Gather(Step[Parts]):
         plan, answers, offset = self.plan, list[Entry](), 0
         cells = total.get("cells", np.zeros(0)).astype(np.float64, copy=False)
         for request in plan.dense:
-            shape = plan.sizes(request)
+            shape = _sizes(request, plan.variables)
             n = math.prod(shape)
             answers.append(Counts(plan.finite(request), cells[offset : offset + n].reshape(shape)))
             offset += n
