@@ -137,7 +137,7 @@ def smooth_lanes(lanes, u0, tables, step, S, room, held, p, means):
     mean; after both are eight zeros. Some steps of all lanes are `held`, and put out together.
     """
     M, N, P = tables
-    none, zero, flat = P[0, :, :0], np.int64(0), held.reshape(-1)
+    none, zero, flat = P[0, :0].reshape(1, 0), np.int64(0), held.reshape(-1)  # without gaps, or `times` is compiled twice
     rows, L, width = held.shape[1], held.shape[2], lanes.shape[0]
     last, active, here, half = M.shape[0] - 1, 0, zero, rows * L
     for u in range(lanes[0, 1] - 1, -1, -1):
