@@ -36,6 +36,9 @@ class LabelUpdates:
         self.pair[features.before, features.after] = len(features.labels) + np.arange(len(features.before))
         self.numbers = np.array(features.numbers, np.int64)
 
+    def of(self, block: EncodedBlock) -> BlockUpdates:
+        return BlockUpdates(self, block)
+
     def renew(self, pairs: Array) -> None:
         """Take over into T what has changed in w."""
         changed = (pairs != 0.0) & (self.pair >= 0)
@@ -98,7 +101,7 @@ class PerceptronWalk:
 
     def through(self, block: EncodedBlock) -> float:
         """Take the sequences of a block in their order; how many labels were wrong, by weight."""
-        wrong, own = 0.0, BlockUpdates(self.steps, block)
+        wrong, own = 0.0, self.steps.of(block)
         for places in own.places:
             found, truth = own.best(places, 0.0), block.labels[places]
             if n := int(np.count_nonzero(truth != found)):
