@@ -95,8 +95,8 @@ def json_of(model: Any) -> str:
 
 
 def writable(path: str | PathLike[str], kind: str | None = None, variables: Iterable[Variable] = ()) -> Format:
-    """The format of a place. One where no model, or none of this kind or of these variables, could be written is refused, before
-    work is done for it.
+    """The format of `path`. A place where no model could be written, or none of this `kind` or of these `variables`, is refused,
+    before work is done for it.
 
     >>> from suffice import Finite
     >>> writable("model.bif", "bayes_net", [Finite("coin", ["head", "tail"])]).suffix
