@@ -242,9 +242,10 @@ def checked_level(level: object) -> float:
     >>> checked_level(0.95)
     0.95
     """
-    if not (isinstance(level, Real) and 0.0 < float(level) < 1.0):
+    share = float(level) if isinstance(level, Real) else 0.0
+    if not 0.0 < share < 1.0:
         raise FitError(f"the level of an interval lies between 0 and 1, for instance 0.95; not {level!r}")
-    return float(level)
+    return share
 
 
 def bytes_in_words(n: float) -> str:

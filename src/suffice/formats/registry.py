@@ -95,8 +95,8 @@ def json_of(model: Any) -> str:
 
 
 def writable(path: str | PathLike[str], kind: str | None = None, variables: Iterable[Variable] = ()) -> Format:
-    """The format of a place. One where no model, or none of this kind or of these variables, could be written is refused, before
-    work is done for it.
+    """The format of `path`. A place where no model could be written, or none of this `kind` or of these `variables`, is refused,
+    before work is done for it.
 
     >>> from suffice import Finite
     >>> writable("model.bif", "bayes_net", [Finite("coin", ["head", "tail"])]).suffix
@@ -115,6 +115,17 @@ def writable(path: str | PathLike[str], kind: str | None = None, variables: Iter
     if form.finite:
         refuse_numbers(form, variables, path)
     return form
+
+
+def holds(path: str | PathLike[str], variables: Iterable[Variable]) -> None:
+    """Refuse a format that has no room for variables of these kinds, before work is done for it.
+
+    >>> from suffice import Finite
+    >>> holds("model.bif", [Finite("coin", ["head", "tail"])])
+    """
+    form = _format(Path(path))
+    if form.finite:
+        refuse_numbers(form, variables, path)
 
 
 def is_model_file(path: str) -> bool:
