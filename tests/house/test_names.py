@@ -1,4 +1,7 @@
-"""A function is a verb, or a noun that says its result: `merge_rows`, `matching_files`. A bare participle hides both."""
+"""A function or method is a verb, or a noun that says its result: `merge_rows`, `matching_files`. A bare participle hides both.
+
+Of an object it is an adjective: a property, or a method without arguments that answers yes or no, may be `converged`.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,45 @@ def is_bare_participle(name: str) -> bool:
     return IRREGULAR.fullmatch(word) is not None or (word.endswith("ed") and "_" not in word and word not in NOT_PARTICIPLES)
 
 
+PUBLIC = {
+    "completed": ("Cpdag", "an example of the reference calls it"),
+    "separated": ("Graph Undirected", "pages and tutorials call it, as `d_separated` of a directed graph"),
+    "triangulated": ("Graph", "a page calls it"),
+    "lagged": ("Sequences", "an example of the reference calls it"),
+    "averaged": ("Bootstrap", "an example of the reference calls it"),
+    "ordered": ("Factor", "a member of a public result with an entry of its own in the reference"),
+    "recoded": ("Statistics Counts Moments", "a member of public statistics with an entry of its own in the reference"),
+    "listed": ("Counts", "a member of public statistics with an entry of its own in the reference"),
+    "joined": ("And Or", "examples of the reference call it; rules of users have it"),
+    "allowed": ("TransitionRule BIO BIOES Transitions", "examples of the reference call it; rules of users have it"),
+    "bound": ("ByHand Gaussian Rates Regression", "an example of the reference calls it"),
+}
+"""Methods that are bare participles, and stay since users call them: their classes, and where users met them."""
+
+
 def functions(tree: ast.AST) -> Iterator[str]:
-    """The functions of a file, those within functions, too. Methods are not: of an object, `proved` is an adjective."""
+    """The functions of a file, those within functions, too, but no methods."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not isinstance(tree, ast.ClassDef):
             yield node.name
         yield from functions(node)
+
+
+def methods(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """Class and name of each method that is no adjective: those that take arguments, or answer something else than yes or no."""
+    for owner in ast.walk(tree):
+        if isinstance(owner, ast.ClassDef):
+            for node in owner.body:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_adjective(node):
+                    yield owner.name, node.name
+
+
+def _is_adjective(method: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    decorators = {ast.unparse(d).split(".")[-1] for d in method.decorator_list}
+    own = method.args
+    takes = len(own.posonlyargs) + len(own.args) > ("staticmethod" not in decorators) or own.kwonlyargs or own.vararg or own.kwarg
+    answers = ast.unparse(method.returns) if method.returns else ""
+    return bool(decorators & {"property", "cached_property", "setter"}) or (answers == "bool" and not takes)
 
 
 def test_functions_are_verbs_or_nouns() -> None:
@@ -43,6 +79,25 @@ def test_functions_are_verbs_or_nouns() -> None:
     assert not participles, f"bare participles; say what is done (merge_rows), or what comes out (matching_files): {participles}"
 
 
+def test_methods_are_verbs_or_nouns() -> None:
+    participles = {
+        module: found
+        for module, file in modules().items()
+        if (found := [f"{owner}.{name}" for owner, name in methods(tree_of(file)) if _hides_its_result(owner, name)])
+    }
+    assert not participles, f"bare participles; say what is done (merge_rows), or what comes out (matching_files): {participles}"
+
+
+def _hides_its_result(owner: str, name: str) -> bool:
+    return is_bare_participle(name) and owner not in PUBLIC.get(name, ("", ""))[0].split()
+
+
+def test_what_stays_is_there() -> None:
+    here = {method for file in modules().values() for method in methods(tree_of(file))}
+    stale = [(owner, name) for name, (owners, _) in PUBLIC.items() for owner in owners.split() if (owner, name) not in here]
+    assert not stale, f"no such methods any more: {stale}"
+
+
 @pytest.mark.parametrize(
     ("name", "bare"),
     [("merged", True), ("_held", True), ("merge_rows", False), ("fixed_nodes", False), ("read", False), ("seed", False)],
@@ -51,8 +106,17 @@ def test_what_a_bare_participle_is(name: str, bare: bool) -> None:
     assert is_bare_participle(name) is bare
 
 
-def test_functions_within_functions_count_and_methods_do_not() -> None:
+def test_functions_within_functions_count() -> None:
     tree = ast.parse(
         "def a():\n    def merged(): ...\nclass C:\n    def proved(self): ...\n    def b(self):\n        def held(): ..."
     )
     assert list(functions(tree)) == ["a", "merged", "held"]
+
+
+def test_adjectives_are_no_methods() -> None:
+    tree = ast.parse(
+        "class C:\n    @property\n    def held(self): ...\n    @cached_property\n    def drawn(self): ...\n"
+        "    def proved(self) -> bool: ...\n    def merged(self) -> C: ...\n    def seen(self, name) -> bool: ...\n"
+        "    @staticmethod\n    def fitted(rows) -> bool: ...\n    class D:\n        def told(self, *, name=1) -> bool: ..."
+    )
+    assert list(methods(tree)) == [("C", "merged"), ("C", "seen"), ("C", "fitted"), ("D", "told")]
