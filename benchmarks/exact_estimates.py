@@ -46,7 +46,7 @@ def of_a_grid(n: int = 10, n_rows: int = 5000) -> None:
     ours = spent(lambda: terms.by_weight(tree(terms.log_tables(w)).probs))
     print(f"{n}×{n} grid, seen − expected of {len(model.graph.edges)} edges: {1e3 * ours:.3f} ms{_beside(truth, ours)}")
     net = sf.fit(model, data)
-    off = terms.by_weight(tree(terms.log_tables(net.flat_weights)).probs) - terms.by_weight(terms.seen(seen) / n_rows)
+    off = terms.by_weight(tree(terms.log_tables(net.flat_weights)).probs) - terms.by_weight(terms.count_cells(seen) / n_rows)
     rows, tables = spent(lambda: sf.fit(model, data)), spent(lambda: sf.fit(model, seen))
     print(f"  maximum likelihood from {n_rows:,} rows {rows:.4f} s, from their tables {tables:.4f} s", end="")
     print(f", moments to {np.abs(off).max():.1g}")
@@ -82,10 +82,10 @@ def of_tables() -> None:
     seen = sf.Statistics([sf.statistics.Counts(variables, counts)], counts.sum())
     model = sf.LogLinear.all(2, "abcd")
     terms = Terms.of(model, {v.name: v for v in variables})
-    target = terms.seen(seen) / seen.weight
+    target = terms.count_cells(seen) / seen.weight
     tree = CliqueTree(terms)
-    print(f"all two-way terms of 4×2×2×2 cells: IPF {1e3 * spent(lambda: tree.fitted(target, IPF())):.3f} ms, ", end="")
-    print(f"with its tree {1e3 * spent(lambda: CliqueTree(terms).fitted(target, IPF())):.3f} ms, ", end="")
+    print(f"all two-way terms of 4×2×2×2 cells: IPF {1e3 * spent(lambda: tree.fit(target, IPF())):.3f} ms, ", end="")
+    print(f"with its tree {1e3 * spent(lambda: CliqueTree(terms).fit(target, IPF())):.3f} ms, ", end="")
     print(f"the whole of fit {1e3 * spent(lambda: sf.fit(model, seen)):.3f} ms")
 
 

@@ -316,7 +316,7 @@ def factorial(chains: int = 5, k: int = 4, n: int = 64, length: int = 25) -> Non
         problem = chain_problem_of(chain.template, sequences, hidden=hidden, threads=1)
         theta = problem.parameters({name: chain[name] for name in chain})
         factored_rows.FIXED = usual
-        return lambda: problem.expected(theta).log_likelihood
+        return lambda: problem.expect(theta).log_likelihood
 
     def hmmlearn() -> Any:
         from hmmlearn.hmm import CategoricalHMM

@@ -79,13 +79,13 @@ class Budget:
         """The clock of the run."""
         return Progress(what, self.time_limit, self.progress)
 
-    def left(self, watch: Progress[Any]) -> Budget:
+    def remaining(self, watch: Progress[Any]) -> Budget:
         """What is left of the time."""
         return self if self.time_limit is None else replace(self, time_limit=max(self.time_limit - watch.seconds, 1e-3))
 
     def inside(self, watch: Progress[Any]) -> Budget:
         """For a part of a run, which neither shows progress nor keeps a checkpoint of its own: what is left of the time."""
-        return replace(self.left(watch), progress=False, checkpoint=None)
+        return replace(self.remaining(watch), progress=False, checkpoint=None)
 
 
 NO_LIMITS = Budget()

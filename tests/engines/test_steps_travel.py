@@ -28,8 +28,8 @@ class Travelling:
         self.sent.append(type(getattr(step, "function", step)).__name__)
         return pickle.loads(pickle.dumps(step))
 
-    def declared(self, variables: Any) -> Travelling:
-        return Travelling(self.engine.declared(variables), self.sent)
+    def declare(self, variables: Any) -> Travelling:
+        return Travelling(self.engine.declare(variables), self.sent)
 
     def hold(self, names: Any, view: Any = None) -> Travelling:
         return Travelling(self.engine.hold(names, view), self.sent)

@@ -62,7 +62,7 @@ def fit(columns: dict[str, Any], child: str, family: Any, parents: str = "x v z"
     table = {n: c for n, c in columns.items() if n in names}
     declared = {n: v for n, v in COUNTS.items() if n in table}
     data = scan(table, variables=declared, weights=weights)
-    return sf.fit("; ".join(f"{p} -> {child}" for p in own) or child, data, families={child: family})[child].arranged(own)
+    return sf.fit("; ".join(f"{p} -> {child}" for p in own) or child, data, families={child: family})[child].reorder(own)
 
 
 def fitted_in_order(columns: dict[str, Any], child: str, family: Any, parents: str, weights: str | None = None) -> Any:
@@ -279,14 +279,14 @@ def test_another_order_of_the_parents_takes_the_fit_along(name):
     r = rows(13)
     family = CASES[name][0](**({"trials": "trials"} if name == "successes" else {}))
     cpd = fitted_in_order(r.columns, name, family, "x v z")
-    turned = cpd.arranged(["z", *cpd.parents[3:], "x", "v"])
+    turned = cpd.reorder(["z", *cpd.parents[3:], "x", "v"])
     np.testing.assert_array_equal(turned.standard_errors, cpd.standard_errors[[0, 3, 4, 1, 2]])
-    assert cpd.arranged(cpd.parents[1:]).fitted is None
+    assert cpd.reorder(cpd.parents[1:]).fitted is None
 
 
 def test_another_order_of_the_parents_of_a_multinomial():
     cpd = fitted_in_order(rows(13).columns, "three", sf.Logistic(), "x v z")
-    turned = cpd.arranged(["z", "x", "v"])
+    turned = cpd.reorder(["z", "x", "v"])
     np.testing.assert_array_equal(turned.standard_errors, cpd.standard_errors[:, [0, 3, 4, 1, 2]])
     np.testing.assert_array_equal(turned.interval(0.9)[0], cpd.interval(0.9)[0][:, [0, 3, 4, 1, 2]])
     assert cpd.without({"x": 1.0}).fitted is None

@@ -304,7 +304,7 @@ def test_invariances(name):
     order = np.random.default_rng(5).permutation(400)
     shuffled = regression({n: c[order] for n, c in table.items()}, name)
     np.testing.assert_allclose(numbers(shuffled), numbers(plain), rtol=1e-8, atol=1e-10)
-    turned = regression(table, name, "z v x").arranged(plain.parents)
+    turned = regression(table, name, "z v x").reorder(plain.parents)
     np.testing.assert_allclose(numbers(turned), numbers(plain), rtol=1e-8, atol=1e-10)
     relabelled = regression(table, name, variables={"z": Finite("z", ["c", "a", "b"])})
     b = plain.coefficients

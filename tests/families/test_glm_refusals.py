@@ -87,7 +87,7 @@ def test_separation_in_few_of_many_rows():
     refused(sf.Logistic(), "'u' separates", {**table, "u": np.where(few, 1.0, 0.0)})
     table["y"][0] = "p"
     cpd = sf.fit("x -> y; u -> y", {**table, "u": np.where(few, 1.0, 0.0)}, families={"y": sf.Logistic()})["y"]
-    assert cpd.arranged(["x", "u"]).coefficients[0, 1] == pytest.approx(np.log(9) - np.log(0.3 / 0.7), abs=0.1)
+    assert cpd.reorder(["x", "u"]).coefficients[0, 1] == pytest.approx(np.log(9) - np.log(0.3 / 0.7), abs=0.1)
 
 
 @pytest.mark.parametrize("weight", [1e-6, 1e-3, 1e8])
@@ -136,7 +136,7 @@ def test_a_ridge_lets_them_exist(family):
     wide = type(family)(ridge=0.5)
     columns = {"x": X, "u": 2 * X, "y": child_of(family)}
     declared = {"y": Count("y")} if columns["y"] is COUNTS else {}
-    cpd = sf.fit("x -> y; u -> y", scan(columns, variables=declared), families={"y": wide})["y"].arranged(["x", "u"])
+    cpd = sf.fit("x -> y; u -> y", scan(columns, variables=declared), families={"y": wide})["y"].reorder(["x", "u"])
     b = np.ravel(cpd.coefficients)
     assert b[1] == pytest.approx(2 * b[0], rel=1e-7, abs=1e-10)
 

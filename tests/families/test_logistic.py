@@ -200,7 +200,7 @@ def test_safe_part_of_a_newton_step(problem, seed):
     d = np.random.default_rng(seed).normal(size=s.gradient.shape)
     logs = [c.log_probs(columns, len(weights)) for c in (_shifted(cpd, 1e-3 * d), cpd)]
     assert np.ptp(logs[0] - logs[1], axis=0).max() <= 1e-3 * _widest(cpd, s, d) * (1 + 1e-9) + 1e-9
-    moved, promise = family._damped(cpd, s, np.arange(s.gradient.shape[1]))
+    moved, promise = family._damped_step(cpd, s, np.arange(s.gradient.shape[1]))
     if promise > 0:
         gained = objective(_shifted(cpd, moved), columns, weights) - objective(cpd, columns, weights)
         assert gained >= promise - 1e-7 * (1 + abs(s.log_likelihood))
@@ -292,7 +292,7 @@ def test_other_views_of_a_regression():
         Finite("y", ["a", "b", "c"]), (x, z, t), Logistic(), [0.5, -1.0], [[2.0, -1.0, 3.0, 0.5], [0.0, 1.0, 0.2, -0.7]]
     )
     rows = {"x": np.array([0.3, 1.0]), "z": np.array([2, 0]), "t": np.array([4.0, 4.0])}
-    turned = cpd.arranged(["t", "x", "z"])
+    turned = cpd.reorder(["t", "x", "z"])
     assert turned.terms == ("t", "x", "z=v", "z=w")
     np.testing.assert_allclose(probs_of(turned, rows), probs_of(cpd, rows), rtol=1e-12)
     np.testing.assert_allclose(probs_of(cpd.without({"t": 4.0}), rows), probs_of(cpd, rows), rtol=1e-12)
@@ -410,7 +410,7 @@ def test_fit_takes_a_regression_among_other_nodes(ridge):
     cpd = bn["three"]
     assert isinstance(cpd, RegressionCpd)
     assert (cpd.family, bn.n_parameters) == (Logistic(ridge), 2 * 4 + 2 + 2 + 2)
-    np.testing.assert_array_equal(cpd.arranged(["x", "z"]).coefficients, direct.coefficients)
+    np.testing.assert_array_equal(cpd.reorder(["x", "z"]).coefficients, direct.coefficients)
     plain = sf.fit("x; z; v", rows())
     assert all(bn[n].to_frame().equals(plain[n].to_frame()) for n in plain)
 

@@ -56,7 +56,7 @@ def test_gradient_step_and_determinant_are_those_of_the_objective(v):
         theta = softmax(eta[u])
         A = n.sum() * (np.diag(theta) - np.outer(theta, theta)) + np.eye(3) / v
         assert -np.array(slopes) == pytest.approx(A, rel=1e-6, abs=1e-6)
-        assert rows.solved(eta)[u] == pytest.approx(np.linalg.solve(A, rows.gradient(eta)[u]), rel=1e-9)
+        assert rows.newton_step(eta)[u] == pytest.approx(np.linalg.solve(A, rows.gradient(eta)[u]), rel=1e-9)
         step = rng.normal(size=3)
         gained = objective(n, MEAN, v, eta[u] + step) - objective(n, MEAN, v, eta[u])
         assert rows.gain(eta, np.tile(step, (5, 1)))[u] == pytest.approx(gained, rel=1e-9, abs=1e-9)

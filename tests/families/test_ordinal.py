@@ -166,12 +166,12 @@ def test_draws_have_the_probabilities():
 def test_other_views():
     cpd = fit(rows(6))
     columns = {"x": np.array([18.0, 25.0]), "z": np.array([2, 0])}
-    turned = cpd.arranged(["z", "x"])
+    turned = cpd.reorder(["z", "x"])
     assert turned.terms == ("z=b", "z=c", "x")
     np.testing.assert_allclose(probs_of(turned, columns), probs_of(cpd, columns), rtol=1e-12)
     np.testing.assert_allclose(turned.standard_errors, cpd.standard_errors[[0, 1, 2, 4, 5, 3]])
     np.testing.assert_allclose(cpd.without({"x": 18.0}).table().probs[2], probs_of(cpd, columns)[0], rtol=1e-10)
-    assert cpd.arranged(["z"]).fitted is None
+    assert cpd.reorder(["z"]).fitted is None
     frame = cpd.to_frame()
     assert list(frame["term"]) == ["low|mid", "mid|high", "high|top", "x", "z=b", "z=c"]
     np.testing.assert_allclose(np.column_stack([frame["lower"], frame["upper"]]), np.column_stack(cpd.interval(0.95)))

@@ -70,7 +70,7 @@ def said(chain: sf.Chain, s: sf.chains.Sequences) -> dict[str, Any]:
 def e_step(chain: sf.Chain, s: sf.chains.Sequences, **how: Any) -> tuple[Any, Any]:
     hidden = [chain.variables[n] for n in HIDDEN]
     problem = chain_problem_of(chain.template, s, hidden=hidden, **how)
-    return problem, problem.expected(problem.parameters({n: chain[n] for n in chain}))
+    return problem, problem.expect(problem.parameters({n: chain[n] for n in chain}))
 
 
 def moments(statistic: Any) -> list[Any]:
@@ -177,7 +177,7 @@ def test_states_far_apart_are_done_in_logarithms(monkeypatch: pytest.MonkeyPatch
     for always in (False, True):
         factored(monkeypatch, always=always)
         problem = chain_problem_of(chain.template, s, hidden=hidden)
-        cells = problem.expected(problem.parameters({n: chain[n] for n in chain})).statistic.cells
+        cells = problem.expect(problem.parameters({n: chain[n] for n in chain})).statistic.cells
         smoothed = chain.smooth(s)
         found.append((chain.log_prob(s), chain.decode(s).log_prob, cells, np.array([smoothed[c] for c in smoothed])))
     for joint, apart in zip(*found, strict=True):
@@ -197,7 +197,7 @@ def test_an_impossible_sequence_is_told_by_its_step(always: bool, monkeypatch: p
         chain.filter(s)
     problem = chain_problem_of(chain.template, s, hidden=hidden)
     with pytest.raises(FitError, match=r"sequence '1', step 2 \(row 5\) is impossible"):
-        problem.expected(problem.parameters({n: chain[n] for n in chain}))
+        problem.expect(problem.parameters({n: chain[n] for n in chain}))
 
 
 def test_sizes_decide_which_way_is_taken() -> None:

@@ -233,17 +233,17 @@ def test_factors_that_pull_apart_do_not_underflow() -> None:
     """One says a by e^800, the other b by e^900; they are the same variable but for a deterministic table between."""
     network = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.eye(2))])
     pull = [LogFactor((0,), np.array([[0.0, -800.0]])), LogFactor((1,), np.array([[-900.0, 0.0]]))]
-    answer = posterior(network, [0], network.unobserved(), pull)
+    answer = posterior(network, [0], network.no_evidence(), pull)
     assert answer.probs[1] == pytest.approx(1.0)
     assert answer.log_prob == pytest.approx(-800.0 - np.log(2.0))
-    codes, log_joint_ = best_codes(network, [0, 1], network.unobserved(), pull)
+    codes, log_joint_ = best_codes(network, [0, 1], network.no_evidence(), pull)
     assert codes.tolist() == [1, 1]
     assert log_joint_ == pytest.approx(-800.0 - np.log(2.0))
     never = [LogFactor((0,), np.array([[0.0, -np.inf]])), LogFactor((1,), np.array([[-np.inf, 0.0]]))]
-    impossible = posterior(network, [0], network.unobserved(), never)
+    impossible = posterior(network, [0], network.no_evidence(), never)
     assert impossible.log_prob == -np.inf
     assert np.isnan(impossible.probs).all()
-    nothing = posterior(network, [0], network.unobserved(), [LogFactor((), np.array([-np.inf]))])
+    nothing = posterior(network, [0], network.no_evidence(), [LogFactor((), np.array([-np.inf]))])
     assert nothing.log_prob == -np.inf
 
 

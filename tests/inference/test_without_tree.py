@@ -38,7 +38,7 @@ def rows(n: int = 400, seed: int = 0) -> dict[str, Any]:
 
 
 def terms_of(model: Any, data: Data) -> Terms:
-    return Terms.of(model, model.checked(data.schema))
+    return Terms.of(model, model.finite_variables(data.schema))
 
 
 def pseudo_by_hand(terms: Terms, codes: np.ndarray, w: np.ndarray) -> float:

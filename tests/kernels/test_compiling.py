@@ -145,7 +145,7 @@ def test_a_helper_that_cannot_start_is_no_harm(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     helper = Helper(0)
     helper.ask(["contract.collapse"])
-    assert helper.done("contract.collapse")
+    assert helper.is_done("contract.collapse")
     assert helper.wait("contract.collapse")
     assert not helper.wait("contract.contract")
 
@@ -167,7 +167,7 @@ def test_kernels_that_kernels_and_python_call_are_known() -> None:
     for path in folder.glob("[!_]*/[!_]*.py"):
         importlib.import_module(f"suffice.kernels.{path.parent.name}.{path.stem}")
     used = {n for path in folder.parent.rglob("*.py") for n in named(path)}
-    parts = {k.name for each in compiling.kernels.values() for k in each.called()}
+    parts = {k.name for each in compiling.kernels.values() for k in each.callees()}
     assert used & parts == set(compiling.CALLED)
 
 

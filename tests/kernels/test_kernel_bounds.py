@@ -56,7 +56,7 @@ def test_a_tree_that_outgrows_the_first_guess_of_its_room(n_parents: int) -> Non
     child = np.full([2] * (n_parents + 1), 0.5)
     roots = [((v,), v, np.array([0.5, 0.5])) for v in range(n_parents)]
     net = Network.of([2] * (n_parents + 1), [*roots, (range(n_parents + 1), n_parents, child)])
-    part = part_of(net, net.all_factors, net.unobserved())
+    part = part_of(net, net.all_factors, net.no_evidence())
     tree = arrange(net, part, greedy_order(net, part).order)
     assert tree.widest == n_parents + 1
     assert tree.dim_start[-1] >= (n_parents + 1) * (n_parents + 2) // 2
@@ -75,16 +75,16 @@ def clique(n: int, n_states: int) -> Network:
 def test_more_cells_than_floats_count() -> None:
     """An order of infinitely many cells was no better than none, so none was written, and what lay in memory was taken for it."""
     net = clique(26, 2**40)
-    part = part_of(net, net.all_factors, net.unobserved())
+    part = part_of(net, net.all_factors, net.no_evidence())
     for found in (greedy_order(net, part), complete_order(net, part, ())):
         assert sorted(found.order) == list(range(26))
         assert 1e299 < found.cells < np.inf
-    seen = net.unobserved().astype(np.int32)[None]
+    seen = net.no_evidence().astype(np.int32)[None]
     assert in_rows(net, [], net.all_factors, seen, net.tables[None])[2] == TOO_LARGE
     tree = JunctionTree.of(net)
     assert tree.treewidth == 25
     with pytest.raises(TooLarge, match="treewidth 25"):
-        tree.marginals(net.unobserved())
+        tree.marginals(net.no_evidence())
 
 
 def test_room_that_is_counted_in_floats_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_room_that_is_counted_in_floats_is_enough(monkeypatch: pytest.MonkeyPatc
     columns = {f"x{v}": np.array([255 if v < n else seen], np.uint8) for v in range(n + 1)}
     rows = Reduce(layout, True).of(Block(columns)).reduction()
     tables = np.concatenate([np.full(5 * n, 0.2), np.full(2 * 5**n, 0.5)])
-    assert finite.FiniteComponents(rows).expected(Theta(layout, tables)).log_likelihood == pytest.approx(np.log(0.5))
+    assert finite.FiniteComponents(rows).expect(Theta(layout, tables)).log_likelihood == pytest.approx(np.log(0.5))
 
 
 def in_another_process(code: str, **settings: str) -> str:

@@ -289,7 +289,7 @@ def test_the_e_step_is_enumeration(seed: int, lags: int, weighted: bool, zeros: 
 def expected(case: Case, s: sf.chains.Sequences | None = None, **how: Any) -> tuple[float, dict[str, Any]]:
     """ln p of a case under its own chain, and what its tables are expected to count, its numbers to sum to."""
     problem = problem_of(case, s, **how)
-    e = problem.expected(problem.parameters({n: case.chain[n] for n in case.chain}))
+    e = problem.expect(problem.parameters({n: case.chain[n] for n in case.chain}))
     named, result = problem.statistics(e.statistic), {}
     for key in (key for key in case.chain if not case.chain[key].is_regression):
         cpd = case.chain[key]
@@ -346,14 +346,14 @@ def test_the_gradient_is_that_of_difference_quotients(seed: int, way: str) -> No
     learnable(case)
     problem = problem_of(case, **WAYS[way]).scaled
     theta = problem.parameters({n: replace_scaled(problem, case.chain[n]) for n in case.chain})
-    statistic = problem.expected(theta).statistic
+    statistic = problem.expect(theta).statistic
     atlas = Atlas.around(problem, theta, statistic)
     here = atlas.vector(theta)
     slope = atlas.scores(atlas.cpds(here), statistic)
 
     def objective(vector: Any) -> float:
         moved = problem.parameters(atlas.cpds(vector))
-        return problem.expected(moved).log_likelihood + problem.log_prior(moved)
+        return problem.expect(moved).log_likelihood + problem.log_prior(moved)
 
     for i in np.random.default_rng(seed).permutation(len(here))[:6]:
         h = 1e-5 * atlas.unit[i] * (np.arange(len(here)) == i)

@@ -85,7 +85,7 @@ def test_parameters_free_of_bounds_lead_back(cpd: Any) -> None:
 
 @every
 def test_the_order_of_parents_changes_nothing(cpd: Any) -> None:
-    turned = cpd.arranged(cpd.parents[::-1])
+    turned = cpd.reorder(cpd.parents[::-1])
     assert turned.parents == cpd.parents[::-1]
     assert turned.same(cpd)
     assert turned.log_prob(rows(cpd)) == pytest.approx(cpd.log_prob(rows(cpd)), rel=1e-12)
@@ -105,11 +105,11 @@ def test_a_state_of_a_parent_is_a_column_of_it(cpd: Any) -> None:
 def test_nothing_is_undefined_moved_apart_it_is_another(cpd: Any) -> None:
     assert not cpd.undefined.any()
     assert cpd.undefined.shape == tuple(p.n_states for p in cpd.finite_parents)
-    other = cpd.moved(cpd.finite_parents[0].name, np.random.default_rng(0))
+    other = cpd.perturb(cpd.finite_parents[0].name, np.random.default_rng(0))
     assert not other.same(cpd)
     if cpd.arrays:
-        assert other.kept(cpd, np.zeros(cpd.undefined.size, bool)).same(cpd)
-        assert other.kept(cpd, np.ones(cpd.undefined.size, bool)).same(other)
+        assert other.keep_old(cpd, np.zeros(cpd.undefined.size, bool)).same(cpd)
+        assert other.keep_old(cpd, np.ones(cpd.undefined.size, bool)).same(other)
 
 
 @pytest.mark.parametrize("word", REGRESSIONS)
@@ -135,7 +135,7 @@ def test_draws_of_parameters_have_the_means_of_the_posterior() -> None:
     prior = (sf.Dirichlet(1), sf.NormalInverseGamma(), sf.priors.Gamma())
     bn = sf.fit("u -> y; u -> n", rows, prior=prior)
     for name, array in (("u", "probs"), ("y", "intercept"), ("n", "rates")):
-        drawn = np.array([getattr(cpd, array) for cpd in bn[name].redrawn(4000, np.random.default_rng(0))])
+        drawn = np.array([getattr(cpd, array) for cpd in bn[name].redraw(4000, np.random.default_rng(0))])
         assert drawn.mean(axis=0) == pytest.approx(getattr(bn[name], array), abs=5.0 * drawn.std(axis=0).max() / np.sqrt(4000))
 
 

@@ -37,7 +37,7 @@ def test_the_e_step_is_enumeration(seed: int, n_nodes: int, share: float, weight
     if any(all(x is None for x in c) for n, c in columns.items() if n not in hidden):
         return
     problem = problem_for(bn, columns, hidden, weights=weights)
-    expected = problem.expected(problem.parameters({n: bn[n] for n in bn}))
+    expected = problem.expect(problem.parameters({n: bn[n] for n in bn}))
     rows = [{n: c[i] for n, c in columns.items() if n not in hidden} for i in range(12)]
     counts, log_likelihood = expected_counts(bn, rows, weights)
     assert expected.log_likelihood == pytest.approx(log_likelihood, rel=1e-12, abs=1e-12)
@@ -55,7 +55,7 @@ def test_buckets_of_any_size_give_the_same(small: int, monkeypatch: pytest.Monke
     from suffice.kernels.inference import bucket_trees
 
     monkeypatch.setattr(bucket_trees, "compile_shapes", _with_small(bucket_trees.compile_shapes.in_python(), small))
-    expected = problem.expected(problem.parameters({n: bn[n] for n in bn}))
+    expected = problem.expect(problem.parameters({n: bn[n] for n in bn}))
     counts, log_likelihood = expected_counts(bn, [{n: c[i] for n, c in columns.items()} for i in range(40)])
     assert expected.log_likelihood == pytest.approx(log_likelihood, rel=1e-12)
     named = problem.statistics(expected.statistic)
@@ -74,11 +74,11 @@ def test_programs_beyond_the_limit_are_made_again_and_again(monkeypatch: pytest.
     columns = with_gaps(bn.sample(200, seed=2), 0.3, 2)
     problem = problem_for(bn, columns)
     parameters = problem.parameters({n: bn[n] for n in bn})
-    whole = problem.expected(parameters)
+    whole = problem.expect(parameters)
     monkeypatch.setattr(finite, "LIMIT", 20_000)
     again = with_reduction(problem, problem.components.reduction)
     assert again.components.programs is None
-    parts = again.expected(parameters)
+    parts = again.expect(parameters)
     assert parts.log_likelihood == pytest.approx(whole.log_likelihood, rel=1e-13)
     assert parts.statistic.cells == pytest.approx(whole.statistic.cells, rel=1e-11, abs=1e-12)
 
@@ -110,6 +110,6 @@ def test_reductions_add() -> None:
     assert both.n_rows == 300
     assert both.n_records == problem.components.reduction.n_records
     parameters = problem.parameters({n: bn[n] for n in bn})
-    a, b = problem.expected(parameters), with_reduction(problem, both).expected(parameters)
+    a, b = problem.expect(parameters), with_reduction(problem, both).expect(parameters)
     assert b.log_likelihood == pytest.approx(a.log_likelihood, rel=1e-13)
     assert b.statistic.cells == pytest.approx(a.statistic.cells, rel=1e-11, abs=1e-12)

@@ -143,7 +143,7 @@ def test_means_of_derived_columns_are_those_of_draws(word: str) -> None:
                 wanted = float(theirs.pmf(x) @ derived.values(x))
             else:
                 wanted = integrate.quad(lambda v: theirs.pdf(v) * derived.values(v), *theirs.support(), limit=500)[0]  # noqa: B023
-            assert cpd.expected(derived)[g] == pytest.approx(wanted, rel=1e-6, abs=1e-8)
+            assert cpd.mean_of(derived)[g] == pytest.approx(wanted, rel=1e-6, abs=1e-8)
 
 
 @every
@@ -214,7 +214,7 @@ def test_the_evidence_is_the_integral(word: str) -> None:
 @every
 def test_intervals_and_draws_agree(word: str) -> None:
     cpd = fitted(word, rows(word), prior=prior(word))["x"]
-    drawn = cpd._drawn(40_000, np.random.default_rng(0))["parameters"]
+    drawn = cpd._draw_parameters(40_000, np.random.default_rng(0))["parameters"]
     for j, (lower, upper) in enumerate(cpd.interval(0.9).values()):
         low, high = np.quantile(drawn[..., j], [0.05, 0.95], axis=0)
         width = upper - lower

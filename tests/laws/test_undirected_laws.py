@@ -99,7 +99,7 @@ def test_the_gradient_is_that_of_finite_differences_and_vanishes_at_the_estimate
     counts = rng.integers(1, 9, [v.n_states for v in variables]).astype(float)
     seen = sf.Statistics([sf.statistics.Counts(variables, counts)], counts.sum())
     terms = Terms.of(model, {v.name: v for v in variables})
-    tree, cells = FactorTree(terms.network(), "a test"), terms.seen(seen)
+    tree, cells = FactorTree(terms.network(), "a test"), terms.count_cells(seen)
 
     def log_likelihood(w: Array) -> float:
         logs = terms.log_tables(w)

@@ -51,9 +51,9 @@ def problem_for(bn: sf.BayesNet, rows: list[Row], weights: Any = None, **options
 def climbed(problem: ParameterProblem, theta: Any, n: int) -> tuple[Any, list[float]]:
     trace = []
     for _ in range(n):
-        expected = problem.expected(theta)
+        expected = problem.expect(theta)
         trace.append(expected.log_likelihood + problem.log_prior(theta))
-        theta = problem.maximised(expected.statistic)
+        theta = problem.maximise(expected.statistic)
     return theta, trace
 
 
@@ -112,7 +112,7 @@ def test_expected_statistics_equal_brute_force(seed: int) -> None:
     rows.append(dict.fromkeys(bn.variables))
     weights = np.random.default_rng(seed).gamma(2.0, size=len(rows))
     problem = problem_for(bn, rows, weights)
-    expected = problem.expected(problem.parameters({n: bn[n] for n in bn}))
+    expected = problem.expect(problem.parameters({n: bn[n] for n in bn}))
     log_likelihood, sums = brute_force(bn, rows, weights)
     assert expected.log_likelihood == pytest.approx(log_likelihood, rel=1e-10)
     same_statistics(problem, expected.statistic, sums)
@@ -139,8 +139,8 @@ def test_the_m_step_is_the_exact_maximiser(estimate: Any) -> None:
     """No change of any parameter makes Σ E[ln p] + log prior larger, and the derivative is zero."""
     bn = random_hybrid(5, n_finite=2, n_real=3)
     problem = problem_for(bn, torn(bn, 60, 5), prior=(sf.Dirichlet(2.0), sf.BGe()), estimate=estimate)
-    statistic = problem.expected(problem.first()).statistic
-    named, best = problem.statistics(statistic), problem.cpds(problem.maximised(statistic))
+    statistic = problem.expect(problem.first()).statistic
+    named, best = problem.statistics(statistic), problem.cpds(problem.maximise(statistic))
 
     def objective(cpds: Any) -> float:
         fits = sum(c.log_likelihood(named.answer(c.family.needs(c.child, c.parent_variables))) for c in cpds.values())
@@ -185,7 +185,7 @@ def test_a_start_may_have_its_parents_in_another_order() -> None:
     order, other = {"y": ["u", "x", "v", "z"]}, {"y": ["z", "v", "u", "x"]}
     one, two = sf.BayesNet(order, {**tables, "y": y}, [u, v]), sf.BayesNet(other, {**tables, "y": turned}, [u, v])
     problem = problem_for(one, torn(one, 40, 0))
-    results = [problem.expected(problem.parameters({n: bn[n] for n in bn})).log_likelihood for bn in (one, two)]
+    results = [problem.expect(problem.parameters({n: bn[n] for n in bn})).log_likelihood for bn in (one, two)]
     assert results[0] == pytest.approx(results[1], rel=1e-12)
     with pytest.raises(ModelError, match="no distribution of 'y' given 'u', 'x', 'v', 'z'"):
         problem.parameters({n: one[n] for n in one if n != "y"})
@@ -264,7 +264,7 @@ def test_rows_that_do_not_fit_are_read_again(monkeypatch: pytest.MonkeyPatch) ->
     assert not read.components.step.hold
     assert sum(len(rows.weight) for rows in read.components.reduced.rows.values()) < 10
     theta = kept.random(np.random.default_rng(0))
-    one, two = kept.expected(theta), read.expected(theta)
+    one, two = kept.expect(theta), read.expect(theta)
     assert one.log_likelihood == pytest.approx(two.log_likelihood, rel=1e-12)
     for a, b in zip(kept.statistics(one.statistic), read.statistics(two.statistic), strict=True):
         values = [getattr(s, "values", None) if hasattr(s, "values") else s.scatter for s in (a, b)]
@@ -318,7 +318,7 @@ def test_a_class_without_rows_keeps_its_parameters() -> None:
     assert after.intercept == pytest.approx([1.75, 1e6])
     assert after.variance == pytest.approx([2.1875, 1.0])
     assert np.all(np.diff(trace) >= 0.0)
-    network = problem.network(theta, problem.expected(theta).statistic, "a test")
+    network = problem.network(theta, problem.expect(theta).statistic, "a test")
     assert network.incomplete
     assert np.isnan(network["x"].intercept[1])
 
@@ -332,10 +332,10 @@ def test_impossible_rows_are_named() -> None:
     rows = [{"u": "b", "v": "d", "x": 0.5}, {"u": None, "v": "d", "x": 0.5}, {"u": "a", "v": "d", "x": 0.0}]
     problem = problem_for(bn, rows)
     with pytest.raises(FitError, match="row 3 is impossible under the parameters"):
-        problem.expected(problem.parameters({n: bn[n] for n in bn}))
+        problem.expect(problem.parameters({n: bn[n] for n in bn}))
     problem = problem_for(bn, [{"u": "a", "v": "c", "x": 0.5}, *rows[1:]])
     with pytest.raises(FitError, match="row 2 is impossible under the parameters"):
-        problem.expected(problem.parameters({n: certain[n] for n in certain}))
+        problem.expect(problem.parameters({n: certain[n] for n in certain}))
 
 
 def test_rows_without_a_cell_and_rows_without_weight_say_nothing() -> None:
@@ -345,7 +345,7 @@ def test_rows_without_a_cell_and_rows_without_weight_say_nothing() -> None:
     plain = problem_for(bn, rows)
     with pytest.warns(SufficeNote, match="rows have no observed cell"):
         more = problem_for(bn, [*rows, nothing, rows[0]], weights=[*[1.0] * 20, 3.0, 0.0])
-    results = [p.expected(p.parameters({n: bn[n] for n in bn})).log_likelihood for p in (plain, more)]
+    results = [p.expect(p.parameters({n: bn[n] for n in bn})).log_likelihood for p in (plain, more)]
     assert results[0] == pytest.approx(results[1], rel=1e-12)
 
 
@@ -364,7 +364,7 @@ def test_an_unseen_row_of_a_large_network_is_no_hindrance() -> None:
     graph = "; ".join(f"{a} -> {b}" for a, b in pairwise(names)) + "; u0 -> x"
     data = {n: ["a", "b", None] for n in names} | {"x": [1.0, 2.0, None]}
     problem = problem_of(graph, data)
-    assert np.isfinite(problem.expected(problem.first()).log_likelihood)
+    assert np.isfinite(problem.expect(problem.first()).log_likelihood)
 
 
 def test_counts_beside_numbers() -> None:
@@ -375,7 +375,7 @@ def test_counts_beside_numbers() -> None:
     problem = problem_of("class -> n; class -> x", data, hidden=[CLASS])
     start = sf.BayesNet("class -> x", {"class": [0.3, 0.7], "x": sf.Gaussian(means)}, [CLASS])
     cpds = {"class": start["class"], "x": start["x"], "n": PoissonRates(sf.Count("n"), (CLASS,), rates)}
-    expected = problem.expected(problem.parameters(cpds))
+    expected = problem.expect(problem.parameters(cpds))
     parts = np.log([0.3, 0.7]) + np.zeros((5, 2))
     for i in range(5):
         parts[i] += 0.0 if n[i] is None else poisson.logpmf(n[i], rates)
@@ -383,7 +383,7 @@ def test_counts_beside_numbers() -> None:
     assert expected.log_likelihood == pytest.approx(logsumexp(parts, axis=1).sum(), rel=1e-12)
     r = np.exp(parts - logsumexp(parts, axis=1)[:, None])
     seen = [i for i in range(5) if n[i] is not None]
-    after = problem.cpds(problem.maximised(expected.statistic))["n"]
+    after = problem.cpds(problem.maximise(expected.statistic))["n"]
     np.testing.assert_allclose(after.rates, [r[seen, k] @ [n[i] for i in seen] / r[seen, k].sum() for k in (0, 1)], rtol=1e-12)
 
 
@@ -427,7 +427,7 @@ def test_a_start_may_lack_parameters_somewhere() -> None:
     start["x"] = replace(start["x"], intercept=[np.nan, 1.0], variance=[np.nan, 2.0])
     theta = problem.parameters(start)
     assert np.isfinite(theta.others["x"].variance).all()
-    assert np.isfinite(problem.expected(theta).log_likelihood)
+    assert np.isfinite(problem.expect(theta).log_likelihood)
 
 
 @pytest.mark.parametrize("prior", [None, (sf.Dirichlet(1.5), sf.NormalInverseGamma())])

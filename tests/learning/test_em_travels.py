@@ -37,8 +37,8 @@ class Elsewhere:
             raise AttributeError(name)
         return getattr(self._engine, name)
 
-    def declared(self, variables: Any) -> Elsewhere:
-        return Elsewhere(self._engine.declared(variables))
+    def declare(self, variables: Any) -> Elsewhere:
+        return Elsewhere(self._engine.declare(variables))
 
     def fold(self, step: Step[Any], names: Sequence[str], **_: Any) -> Any:
         blocks = self._engine.fold(Blocks(), names)

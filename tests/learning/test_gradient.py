@@ -49,7 +49,7 @@ def differences(problem: Any, atlas: Atlas, here: Any, h: float = 1e-5) -> Any:
 
     def objective(vector: Any) -> float:
         parameters = atlas.problem.parameters(atlas.cpds(vector))
-        return problem.expected(parameters).log_likelihood + problem.log_prior(parameters)
+        return problem.expect(parameters).log_likelihood + problem.log_prior(parameters)
 
     steps = h * np.diag(atlas.unit)
     return np.array([(objective(here + d) - objective(here - d)) / (2.0 * h) for d in steps])
@@ -74,11 +74,11 @@ CASES = [
 def test_the_gradient_is_that_of_the_objective(make, options, seed):
     problem = make(seed, **options)
     begin = problem.first()
-    atlas = Atlas.around(problem, begin, problem.expected(begin).statistic)
+    atlas = Atlas.around(problem, begin, problem.expect(begin).statistic)
     rng = np.random.default_rng(seed)
     here = atlas.vector(begin) + 0.3 * atlas.unit * rng.standard_normal(atlas.size)
     parameters = atlas.problem.parameters(atlas.cpds(here))
-    exact = atlas.scores(atlas.cpds(here), problem.expected(parameters).statistic) * atlas.unit
+    exact = atlas.scores(atlas.cpds(here), problem.expect(parameters).statistic) * atlas.unit
     np.testing.assert_allclose(exact, differences(problem, atlas, here), rtol=1e-6, atol=1e-5)
     np.testing.assert_allclose(atlas.vector(parameters), here, rtol=1e-9, atol=1e-9)
 
@@ -107,7 +107,7 @@ def test_zeros_are_fixed():
 def test_the_optimum_is_that_of_em(make, options):
     problem = make(4, **options)
     begin = problem.first()
-    start = problem.network(begin, problem.expected(begin).statistic, "")
+    start = problem.network(begin, problem.expect(begin).statistic, "")
     given = {"prior": options.get("prior"), "estimate": options.get("estimate"), "start": start}
     run = gradient(problem.dag, problem.rows, **given)
     best = em(problem.dag, problem.rows, **given, tol=1e-10, max_iter=20_000)
@@ -117,7 +117,7 @@ def test_the_optimum_is_that_of_em(make, options):
     assert all(b >= a for a, b in pairwise(values))
     assert [t.seconds for t in run.trace] == sorted(t.seconds for t in run.trace)
     fitted = problem.parameters({n: run.model[n] for n in run.model})
-    assert run.log_likelihood == pytest.approx(problem.expected(fitted).log_likelihood, abs=1e-9)
+    assert run.log_likelihood == pytest.approx(problem.expect(fitted).log_likelihood, abs=1e-9)
 
 
 def test_fewer_iterations_than_em_where_em_is_slow():
@@ -185,7 +185,7 @@ def test_a_limit_or_an_interrupt_gives_the_best_so_far(monkeypatch):
     assert (run.n_iterations, run.converged) == (4, False)
     problem = problem_of(dag, rows, hidden=hidden)
     fitted = problem.parameters({n: run.model[n] for n in run.model})
-    assert run.log_likelihood == pytest.approx(problem.expected(fitted).log_likelihood)
+    assert run.log_likelihood == pytest.approx(problem.expect(fitted).log_likelihood)
 
 
 def test_complete_rows_need_hardly_an_iteration():

@@ -89,8 +89,8 @@ def test_the_e_step_is_the_conditional_normal_of_each_row(missing: float) -> Non
     rows = drawn(30, 3, missing)
     problem = ParameterProblem.of(task_of(ABILITY, rows, hidden=[sf.Real("ability")]))
     theta = problem.random(np.random.default_rng(1))
-    statistics = problem.statistics(problem.expected(theta).statistic)
-    bn = problem.network(theta, problem.expected(theta).statistic, "")
+    statistics = problem.statistics(problem.expect(theta).statistic)
+    bn = problem.network(theta, problem.expect(theta).statistic, "")
     names = ["ability", *rows]
     mean, cov = joint(bn, names)
     for child in rows:

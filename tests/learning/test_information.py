@@ -23,11 +23,11 @@ def climbed(problem: Any, iterations: int = 2_000) -> Any:
     """Parameters at the end of plain EM."""
     parameters, before = problem.first(), -np.inf
     for _ in range(iterations):
-        expected = problem.expected(parameters)
+        expected = problem.expect(parameters)
         now = expected.log_likelihood + problem.log_prior(parameters)
         if now - before < 1e-12 * abs(now):
             break
-        parameters, before = problem.maximised(expected.statistic), now
+        parameters, before = problem.maximise(expected.statistic), now
     return parameters
 
 
@@ -36,7 +36,7 @@ def second_differences(problem: Any, atlas: Atlas, here: Any, h: float = 1e-3) -
 
     def objective(vector: Any) -> float:
         parameters = atlas.problem.parameters(atlas.cpds(vector))
-        return problem.expected(parameters).log_likelihood + problem.log_prior(parameters)
+        return problem.expect(parameters).log_likelihood + problem.log_prior(parameters)
 
     steps = h * np.diag(atlas.unit)
     H = np.zeros((len(here), len(here)))
@@ -127,11 +127,11 @@ def test_the_largest_fraction_is_the_rate_of_em():
     problem = problem_of("x -> y; y -> z", rows)
     best = climbed(problem)
     for _ in range(200):
-        best = problem.maximised(problem.expected(best).statistic)
+        best = problem.maximise(problem.expect(best).statistic)
     here = problem.first()
     gaps = []
     for _ in range(41):
-        here = problem.maximised(problem.expected(here).statistic)
+        here = problem.maximise(problem.expect(here).statistic)
         gaps.append(np.linalg.norm(problem.cpds(here)["y"].probs - problem.cpds(best)["y"].probs))
     rate = observed_information(problem, best).largest_missing
     assert (gaps[40] / gaps[35]) ** 0.2 == pytest.approx(rate, abs=0.005)
@@ -154,8 +154,8 @@ def test_nodes_that_no_row_lacks_cost_no_steps(monkeypatch):
     problem = problem_of("x -> y; x -> z", rows)
     best = climbed(problem)
     asked = []
-    plain = type(problem).expected
-    monkeypatch.setattr(type(problem), "expected", lambda self, p: asked.append(1) or plain(self, p))
+    plain = type(problem).expect
+    monkeypatch.setattr(type(problem), "expect", lambda self, p: asked.append(1) or plain(self, p))
     information = observed_information(problem, best)
     n_open = information.atlas.charts["y"].size
     assert len(asked) == 2 + 2 * n_open
@@ -189,7 +189,7 @@ def test_intervals_hold_as_often_as_they_say():
 
 def test_what_the_data_does_not_identify_is_said():
     problem = problem_of("h -> x", {"x": ["a", "b", "b"] * 10}, hidden=[sf.Finite("h", ["p", "q"])])
-    parameters = problem.maximised(problem.expected(problem.random(np.random.default_rng(0))).statistic)
+    parameters = problem.maximise(problem.expect(problem.random(np.random.default_rng(0))).statistic)
     with pytest.warns(sf.SufficeNote, match="does not identify"):
         information = observed_information(problem, parameters)
     assert np.isinf(information.standard_errors["h"]).all()

@@ -298,7 +298,7 @@ def test_the_entropy_of_a_count(rate: float) -> None:
     p = np.exp(log_p)
     want = -float(p[p > 0] @ log_p[p > 0])
     assert Poisson([rate, 3.0, rate]).entropy()[2] == pytest.approx(want, rel=1e-8, abs=1e-12)
-    assert sf.results.PoissonRates(sf.Count("n"), (), rate).expected(RowFormula("n", "ln x!")) >= 0
+    assert sf.results.PoissonRates(sf.Count("n"), (), rate).mean_of(RowFormula("n", "ln x!")) >= 0
 
 
 def test_data_is_projected_by_maximum_likelihood() -> None:

@@ -186,7 +186,7 @@ def test_draws_move_all_tied_nodes_together(tmp_path: Any) -> None:
     bn = chain()[0].model
     known = bn.parameter_covariance
     assert known is not None
-    drawn = known.drawn(4_000, np.random.default_rng(0))
+    drawn = known.draw_parameters(4_000, np.random.default_rng(0))
     assert np.array_equal(drawn["x2"], drawn["x3"])
     part = known.only(["x3"])
     assert part.n_parameters == 2
@@ -230,7 +230,7 @@ def test_answers_rows_and_files_of_regressions(kind: str, tmp_path: Any) -> None
         assert np.array_equal(bn.marginals(here, interval=0.9)["y"].interval, answer.interval)
         known = bn.parameter_covariance
         assert known is not None
-        tables = known.only(["y"]).charts["y"].with_lines(known.only(["y"]).drawn(50, np.random.default_rng(0))["y"])
+        tables = known.only(["y"]).charts["y"].with_lines(known.only(["y"]).draw_parameters(50, np.random.default_rng(0))["y"])
         assert all(np.all(np.diff(t.cut_points) > 0) for t in tables if kind == "ordinal")
     filled = bn.impute(data, draws=2, seed=0, redraw=True)
     assert len(filled) == 2

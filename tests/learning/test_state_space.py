@@ -247,7 +247,7 @@ def test_expected_statistics(kind: str, seed: int, lengths: list[int]) -> None:
     if any(np.isnan(rows[n]).all() or np.nanstd(rows[n]) == 0 for n in gaps):
         return
     problem = _problem(chain, rows, hidden)
-    found = problem.expected(problem.parameters({n: chain[n] for n in chain}))
+    found = problem.expect(problem.parameters({n: chain[n] for n in chain}))
     answers = [(j.given(), j, some) for j, some in joints(chain, rows)]
     assert found.log_likelihood == pytest.approx(sum(a[2] for a, _, _ in answers), rel=1e-9, abs=1e-9)
     statistics = problem.statistics(found.statistic)
@@ -304,7 +304,7 @@ def test_the_gradient_is_that_of_the_likelihood(kind: str, first: Any) -> None:
     rows = drawn_rows(rng, chain, hidden, gaps, [9, 12, 7])
     problem = _problem(chain, rows, hidden, first=first).scaled
     theta = problem.random(rng) if hidden else problem.first()
-    found = problem.expected(theta)
+    found = problem.expect(theta)
     atlas = Atlas.around(problem, theta, found.statistic)
     x, step = atlas.vector(theta), 1e-5
     slope = atlas.scores(problem.cpds(theta), found.statistic)
@@ -313,7 +313,7 @@ def test_the_gradient_is_that_of_the_likelihood(kind: str, first: Any) -> None:
         for sign in (1.0, -1.0):
             moved = x.copy()
             moved[i] += sign * step
-            ends.append(problem.expected(problem.parameters(atlas.cpds(moved))).log_likelihood)
+            ends.append(problem.expect(problem.parameters(atlas.cpds(moved))).log_likelihood)
         assert slope[i] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5, abs=1e-5)
 
 
@@ -368,7 +368,7 @@ def test_weights_are_repeats_and_sequences_add() -> None:
     twice = {n: np.concatenate([c, c if n != "id" else c + 3]) for n, c in rows.items()}
     one, two = _problem(chain, {**rows}, set()), _problem(chain, twice, set())
     theta = {n: chain[n] for n in chain}
-    a, b = (p.expected(p.parameters(theta)).log_likelihood for p in (one, two))
+    a, b = (p.expect(p.parameters(theta)).log_likelihood for p in (one, two))
     assert b == pytest.approx(2 * a, rel=1e-12)
 
 

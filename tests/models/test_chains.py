@@ -202,7 +202,7 @@ def test_the_information_is_the_curvature(first: Any) -> None:
 
     def slope(vector: Any) -> Any:
         cpds = atlas.cpds(vector)
-        return atlas.scores(cpds, atlas.problem.expected(atlas.problem.parameters({**held, **cpds})).statistic)
+        return atlas.scores(cpds, atlas.problem.expect(atlas.problem.parameters({**held, **cpds})).statistic)
 
     steps = h * np.eye(len(here))
     curvature = -np.array([(slope(here + e) - slope(here - e)) / (2 * h) for e in steps])
@@ -289,7 +289,7 @@ def test_a_hidden_variable_that_nothing_shows_is_expected_as_it_was() -> None:
     cpds = {"die": STAY, "die[0]": [0.5, 0.5], "x": sf.Gaussian(0.0, {}, 1.0)}
     chain = sf.Chain("die[-1] -> die; x", cpds, [DIE])
     problem = chain_problem_of(chain.template, s, hidden=[DIE])
-    found = problem.statistics(problem.expected(problem.parameters({n: chain[n] for n in chain})).statistic)
+    found = problem.statistics(problem.expect(problem.parameters({n: chain[n] for n in chain})).statistic)
     assert found.counts(["die[0]"]).values == pytest.approx([1.0, 1.0])
     before = np.array([1.0, 1.0]) + np.array([0.5, 0.5]) @ np.array(STAY)  # two first steps, one second step
     expected = before[:, None] * np.array(STAY)

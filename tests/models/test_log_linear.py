@@ -151,7 +151,7 @@ def penalised(net: sf.MarkovNet, seen: sf.Statistics) -> tuple[np.ndarray, np.nd
     terms = net.terms
     tree = FactorTree(terms.network(), "a test")
     expected = seen.weight * tree(terms.log_tables(net.flat_weights)).probs
-    return net.flat_weights, terms.by_weight(expected - terms.seen(seen))
+    return net.flat_weights, terms.by_weight(expected - terms.count_cells(seen))
 
 
 def test_penalties_hold_at_their_optimum() -> None:

@@ -274,7 +274,7 @@ def test_a_picture_of_a_network_that_is_too_large_has_drawn_beliefs(monkeypatch:
     def too_large(self: sf.MarkovNet) -> sf.BayesNet:
         raise TooLarge("the tree is too large")
 
-    monkeypatch.setattr(sf.MarkovNet, "_directed", too_large)
+    monkeypatch.setattr(sf.MarkovNet, "_to_directed", too_large)
     scene = grid(3).picture()
     assert "by Gibbs sampling, 10,000 draws: standard errors up to 0.0" in scene.caption
     bar = next(node for node in scene.nodes if node.name == "s0_0").bars[0]

@@ -208,7 +208,7 @@ def test_seen_less_expected_is_the_gradient_of_the_likelihood() -> None:
     rows = {"x0": ["0", "1", "1"], "x1": ["1", "1", "0"], "x2": ["0", "0", "1"], "b": ["x", "z", "z"]}
     block = Block({n: np.array([m.variables[n].code(s) for s in cells]) for n, cells in rows.items()})  # type: ignore[union-attr]
     descent = Descent(m._columns, 1, False, 3, 0.1, 0.0, 0.0, 0.0, 0)
-    x, p = descent.drawn(learned(m), 0, m._columns.encoded(block))
+    x, p = descent.draw_units(learned(m), 0, m._columns.encode(block))
     gradient = x[:3].T @ p[:3] / 3 - expected_products(m)
     for i, j in itertools.product(range(len(m.units)), range(3)):
         step = np.zeros_like(m.weights)
@@ -223,7 +223,7 @@ def test_long_chains_give_what_is_expected(persistent: bool) -> None:
     descent = Descent(m._columns, 60, persistent, 1, 0.1, 0.0, 0.0, 0.0, 0)
     v = np.zeros((1 if persistent else 20_000, 6), np.float32)
     v[:, 3] = 1.0
-    x, p = descent.drawn(learned(m, 20_000), 0, v)
+    x, p = descent.draw_units(learned(m, 20_000), 0, v)
     products = x[len(v) :].T @ p[len(v) :] / 20_000
     assert products == pytest.approx(expected_products(m), abs=0.015)
 
@@ -270,7 +270,7 @@ def test_rows_of_a_pass_come_in_minibatches_of_about_the_same_size() -> None:
     block = Block({"x0": np.arange(205, dtype=np.uint8) % 2})
     assert [len(v) for v in columns.parts(block, 100)] == [68, 68, 69]
     assert np.array_equal(np.concatenate(list(columns.parts(block, 100)))[:, 0], np.arange(205) % 2)
-    assert len(columns.encoded(Block({"x0": np.zeros(0, np.uint8)}))) == 0
+    assert len(columns.encode(Block({"x0": np.zeros(0, np.uint8)}))) == 0
 
 
 def test_the_same_machine_by_any_number_of_threads_and_from_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,8 +33,8 @@ class Far:
             raise AttributeError(name)
         return getattr(self.engine, name)
 
-    def declared(self, variables: Any) -> Far:
-        return Far(self.engine.declared(variables))
+    def declare(self, variables: Any) -> Far:
+        return Far(self.engine.declare(variables))
 
     def fold(self, step: Any, names: Any, **how: Any) -> Any:
         return over(self.engine.fold(over(step), names, **how))

@@ -362,7 +362,7 @@ def test_collapse_is_reported() -> None:
 
 def test_a_fall_of_the_objective_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        mixture_setup.MixtureProblem, "maximised", lambda self, statistic: statistic.at._replace(weights=np.array([0.99, 0.01]))
+        mixture_setup.MixtureProblem, "maximise", lambda self, statistic: statistic.at._replace(weights=np.array([0.99, 0.01]))
     )
     with pytest.raises(FellError, match="error of ours"):
         mixture(clouds(), 2, start=(np.array([0.5, 0.5]), starting(Full())[1][:2], starting(Full())[2][:2]))
@@ -440,8 +440,8 @@ class Pickling:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
 
-    def declared(self, variables: Any) -> Any:
-        return Pickling(self.engine.declared(variables))
+    def declare(self, variables: Any) -> Any:
+        return Pickling(self.engine.declare(variables))
 
     def fold(self, step: Any, names: Any, **how: Any) -> Any:
         return self.engine.fold(pickle.loads(pickle.dumps(step)), names, **how)

@@ -274,8 +274,8 @@ def test_mixed_rows_are_expected_as_em_expects_them() -> None:
     data = sf.scan(mixed_rows(80))
     dag = sf.Dag("g -> k; g -> x; x -> y; k -> y")
     problem = problem_of(dag, data)
-    parameters = problem.maximised(problem.expected(problem.first()).statistic)
-    expected = problem.expected(parameters)
+    parameters = problem.maximise(problem.expect(problem.first()).statistic)
+    expected = problem.expect(parameters)
     model = problem.network(parameters, expected.statistic, "")
     theirs = problem.statistics(expected.statistic)
     requests = [Request(("g", "k")), Request(("g",), ("x",)), Request(("k",), ("x", "y"))]
@@ -691,7 +691,7 @@ def test_rows_that_lack_too_many_states_are_drawn(monkeypatch: pytest.MonkeyPatc
     data = sf.scan(mixed_rows(60))
     dag = sf.Dag("g -> k; g -> x; x -> y; k -> y")
     problem = problem_of(dag, data)
-    expected = problem.expected(parameters := problem.first())
+    expected = problem.expect(parameters := problem.first())
     cpds, rows = cpds_of(problem.network(parameters, expected.statistic, "")), IncompleteRows(data, data.schema)
     requests = [Request(("g", "k")), Request(("g",), ("x",))]
     exact = rows.under(cpds).gather(requests)
@@ -793,8 +793,8 @@ class Travelling:
             raise AttributeError(name)
         return getattr(self.engine, name)
 
-    def declared(self, variables: Any) -> Any:
-        return Travelling(self.engine.declared(variables))
+    def declare(self, variables: Any) -> Any:
+        return Travelling(self.engine.declare(variables))
 
     def fold(self, step: Any, *names: Any, **how: Any) -> Any:
         self.steps.add(type(step).__name__)

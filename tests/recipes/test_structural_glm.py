@@ -222,7 +222,7 @@ def test_regressions_are_scored_on_rows_completed_by_quadrature(lacking: dict[st
     few = {k: c[:60] for k, c in lacking.items()} | {"u": np.where(lacking["u"][:60] == "a", "a", "b")}
     families = {"y": sf.Logistic()}
     problem = parameters(graph, few, families=families)
-    cpds = problem.cpds(problem.maximised(problem.expected(problem.first()).statistic))
+    cpds = problem.cpds(problem.maximise(problem.expect(problem.first()).statistic))
     bn = sf.BayesNet.of(sf.Dag(graph), dict(problem.variables), cpds)
     rows, weights = [], []
     for i in range(60):

@@ -34,12 +34,12 @@ def climbed(problem: ParameterProblem, theta: Any, max_iter: int = 1000) -> tupl
     """The objective where EM ends; it never falls on the way."""
     before = -np.inf
     for _ in range(max_iter):
-        expected = problem.expected(theta)
+        expected = problem.expect(theta)
         objective = expected.log_likelihood + problem.log_prior(theta)
         assert objective > before - 1e-9 * (1.0 + abs(objective))
         if objective - before < 1e-11 * abs(objective):
             break
-        before, theta = objective, problem.maximised(expected.statistic)
+        before, theta = objective, problem.maximise(expected.statistic)
     return objective, theta
 
 
@@ -96,7 +96,7 @@ def test_penguins() -> None:
     problem = problem_of(graph, data)
     objective, theta = climbed(problem, problem.first())
     assert np.isfinite(objective)
-    bn = problem.network(theta, problem.expected(theta).statistic, "EM")
+    bn = problem.network(theta, problem.expect(theta).statistic, "EM")
     assert 0.45 < bn.query("sex")["male"] < 0.55
     prior = (sf.Dirichlet(1), sf.NormalInverseGamma())
     mixture = problem_of(graph.replace("species", "class"), data, hidden=[hidden(3)], prior=prior)

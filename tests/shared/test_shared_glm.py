@@ -28,7 +28,7 @@ def regression(table: Any, child: str, parents: str, family: Any, variables: dic
 
 
 def estimate(cpd: Any, parents: str) -> Any:
-    arranged = cpd.arranged(parents.split())
+    arranged = cpd.reorder(parents.split())
     return np.concatenate([np.ravel(arranged.intercept), np.ravel(arranged.coefficients)])
 
 
@@ -239,7 +239,7 @@ def test_housing():
     assert cpd.fitted.deviance == pytest.approx(3479.14929906, abs=6e-9)
     np.testing.assert_allclose(cpd.cut_points, [-0.49613534, 0.69070829], atol=2e-7)  # which R stops short of
     expected = [0.56639374, 1.2888191, -0.57235015, -0.36618657, -1.0910149, 0.36028415]
-    np.testing.assert_allclose(cpd.arranged(["Infl", "Type", "Cont"]).coefficients, expected, atol=2e-7)
+    np.testing.assert_allclose(cpd.reorder(["Infl", "Type", "Cont"]).coefficients, expected, atol=2e-7)
 
 
 def test_stackloss():

@@ -153,7 +153,7 @@ def test_workers_read_text(session: Any, tmp_path: Path, name: str, how: dict[st
     table, learn = LEARNERS[name]
     paths, known = text(tmp_path, table, *how.values()), {"k": sf.Count} if "k" in table else None
     here, there = (sf.scan(paths, known, **how, **more) for more in ({}, {"engine": sf.Spark(session, partitions=2)}))
-    assert there.engine.untyped(["a"]) == here.engine.untyped(["a"])
+    assert there.engine.text_columns(["a"]) == here.engine.text_columns(["a"])
     alike(learn(there), learn(here))
 
 

@@ -319,7 +319,7 @@ def test_a_plan_counts_what_there_is(asia) -> None:
     for constraints, most in ((None, 2), (Forbid("asia -> xray", "smoke -> asia"), 3), (MaxParents(1), 2)):
         p = problem(asia, constraints)
         plan = Plan.of(p, Orders(most))
-        rules = p.rules.capped(most)
+        rules = p.rules.cap(most)
         families = [
             frozenset({child, *parents})
             for child in range(p.n)

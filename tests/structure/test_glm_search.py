@@ -369,7 +369,7 @@ def test_the_plan_counts_regressions() -> None:
     assert plan.regressions == 2 * (1 + 4 + 6)
     assert "22 fits × 400 rows" in repr(plan)
     problem = problem_of(rows(), None, None, families=FAMILIES)
-    problem.scores.parent_sets(problem.rules.capped(2))
+    problem.scores.parent_sets(problem.rules.cap(2))
     assert problem.scores.n_fits == plan.regressions  # type: ignore[attr-defined]
     assert sf.search(rows(), dry_run=True).regressions == 0
 

@@ -73,7 +73,7 @@ def test_no_step_from_the_top_gains(seed: int) -> None:
     rows = random_net(seed, n).sample(200, seed=seed)
     for method in (HillClimb(), HillClimb(max_parents=2), HillClimb(restarts=2)):
         problem, parents = solved(rows, method, sf.AIC(), rules)
-        kept = rules.capped(method.max_parents)
+        kept = rules.cap(method.max_parents)
         assert kept.permits(parents)
         assert acyclic(parents)
         top = problem.scores.total(parents)

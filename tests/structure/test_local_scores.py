@@ -119,7 +119,7 @@ def test_bitmaps_that_do_not_fit_are_made_again_in_each_scan():
     assert held.bits.at_hand
     assert not passing.bits.at_hand
     sets = np.array(list(combinations(range(5), 3)), np.int32)
-    for how in ("full", "core", "scanned"):
+    for how in ("full", "core", "count_by_scan"):
         for mine, theirs in zip(getattr(held, how)(sets), getattr(passing, how)(sets), strict=True):
             assert (mine == theirs).all()
 
@@ -298,7 +298,7 @@ def test_a_stop_is_heard_between_few_sets(score, edges, monkeypatch):
     watch = Stopper()
     found = LocalScores(data, tuple(data.schema.values()), score, watch=watch).parent_sets(rules)
     assert watch.calls > 2 * n_sets / 10  # once for each ten sets that are listed, and that are chosen from
-    assert all(np.array_equal(a, b) for a, b in zip(usual.packed()[1], found.packed()[1], strict=True))
+    assert all(np.array_equal(a, b) for a, b in zip(usual.pack()[1], found.pack()[1], strict=True))
     for most in range(0, watch.calls, 5):
         stopping = Stopper(most)
         with pytest.raises(KeyboardInterrupt):

@@ -38,7 +38,7 @@ def rows(n: int = 40, seed: int = 1) -> dict[str, list[str]]:
 def tables(max_parents: int, constraints: Any = None) -> list[dict[tuple[int, ...], float]]:
     """Of each child the sets with their weights."""
     problem = problem_of(rows(), EVIDENCE, constraints)
-    sets = problem.scores.parent_sets(problem.rules.capped(max_parents), prune=False)
+    sets = problem.scores.parent_sets(problem.rules.cap(max_parents), prune=False)
     top = sets.score.max()
     return [{s: float(np.exp(x - top)) for s, x in sets.of_child(i)} for i in range(sets.n)]
 

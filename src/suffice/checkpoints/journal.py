@@ -84,7 +84,7 @@ class Journal(Memory):
     def answer(self, label: list[Any], make: Callable[[], V], pack: Callable[[V], Packed], unpack: Callable[[Packed], V]) -> V:
         if self._asked is not None:
             return self._inner.answer(label, make, pack, unpack)
-        known = self._known(label)
+        known = self._recall(label)
         if known is not None:
             self.n_steps += 1
             return unpack(known)
@@ -144,7 +144,7 @@ class Journal(Memory):
         if self._step is not None:
             self._step.write()
 
-    def _known(self, label: list[Any]) -> Packed | None:
+    def _recall(self, label: list[Any]) -> Packed | None:
         """The answer of the next step, if the journal has it."""
         if not self._ahead and self._has_files:
             self._read_more()
@@ -299,14 +299,14 @@ class Checkpoint(Memory):
             if name.startswith(".") and name.endswith(".part"):  # of a run that was killed while it wrote
                 (self.place / name).unlink()
         if RUN in there:
-            differences(self.place, self._told(), self.run)
+            differences(self.place, self._read_run(), self.run)
             return
         if any(not (name.startswith(".") and name.endswith(".part")) for name in there):
             raise FormatError("this directory holds other files, and no checkpoint: give one of its own", path=self.place)
         with replacing(self.place / RUN, lasting=True) as place:
             place.write_text(json.dumps({"suffice": "checkpoint", "version": VERSION, "run": self.run}), encoding="utf-8")
 
-    def _told(self) -> Any:
+    def _read_run(self) -> Any:
         try:
             told = json.loads((self.place / RUN).read_text(encoding="utf-8"))
             if told["suffice"] != "checkpoint" or told["version"] != VERSION:

@@ -101,7 +101,7 @@ class Bitmaps:
         if self.at_hand or len(new) < 2:
             return
         together = CountAll(self.layout, tuple(new.values()))
-        self._ready |= dict(zip(new, together.split(self._counted(together)), strict=True))
+        self._ready |= dict(zip(new, together.split(self._count_step(together)), strict=True))
 
     def full(self, sets: Sets) -> tuple[Counts, Ints]:
         """The tables of these sets of columns, all of the same number, each in the order given: flat counts and offsets."""
@@ -112,7 +112,7 @@ class Bitmaps:
         cells, by_rows = self.cells(sets), self._full_by_rows(sets)
         if by_rows.all() or not by_rows.any():
             groups = TableGroups.of(sets, cells)
-            return self._counted(self._step(groups, by_rows=bool(by_rows.any()))), groups.offsets
+            return self._count_step(self._step(groups, by_rows=bool(by_rows.any()))), groups.offsets
         self.ahead(self.full_steps(sets))
         offsets = np.concatenate([[0], np.cumsum(cells)])
         tables = [np.zeros(0, np.int32)] * len(sets)
@@ -141,7 +141,7 @@ class Bitmaps:
         return CountTables(self.layout, TableGroups.of(sets, np.prod(self.sizes[sets] - 1, axis=1)), full=False)
 
     def scan_step(self, sets: Sets) -> ScanTables:
-        """What `scanned` counts."""
+        """What `count_by_scan` counts."""
         return ScanTables(self.layout, TableGroups.of(sets, self.cells(sets)))
 
     @property
@@ -155,32 +155,32 @@ class Bitmaps:
             return False
         return self.workers == 1 or 0.005 * q * self.n_bits * int(self.sizes[ext].sum()) < SHARED
 
-    def extended(self, prefix: Sequence[int], ext: npt.NDArray[np.int32]) -> tuple[Counts, Ints]:
+    def count_extensions(self, prefix: Sequence[int], ext: npt.NDArray[np.int32]) -> tuple[Counts, Ints]:
         """The tables of one set of columns with each of some others: flat counts and offsets."""
         q = math.prod(int(self.sizes[v]) for v in prefix)
         offsets = np.zeros(len(ext) + 1, np.int64)
         np.cumsum(q * self.sizes[ext], out=offsets[1:])
         groups = TableGroups(np.array([prefix], np.int32), np.array([0, len(ext)], np.int64), ext, offsets)
         by_rows = q * 2 > FULL * self.share or not self.narrow[groups.prefix].all() or not self.narrow[ext].all()
-        return self._counted(self._step(groups, by_rows=by_rows)), offsets
+        return self._count_step(self._step(groups, by_rows=by_rows)), offsets
 
     def core(self, sets: Sets) -> tuple[Counts, Ints]:
         """The core tables of these sets of columns, all of the same number of at least two."""
         step = self.core_step(sets)
-        return self._counted(step), step.groups.offsets
+        return self._count_step(step), step.groups.offsets
 
     def singles(self) -> tuple[Counts, Ints]:
         """The number of rows of each state of each column: flat counts and offsets."""
         if not self.all_narrow:
-            return self.scanned(np.arange(len(self.names), dtype=np.int32)[:, None])
+            return self.count_by_scan(np.arange(len(self.names), dtype=np.int32)[:, None])
         if self._states is None:
-            self._states = self._counted(CountStates(self.layout))
+            self._states = self._count_step(CountStates(self.layout))
         return self._states, self.layout.first
 
-    def scanned(self, sets: Sets) -> tuple[Counts, Ints]:
+    def count_by_scan(self, sets: Sets) -> tuple[Counts, Ints]:
         """The full tables of these sets, counted row by row."""
         step = self.scan_step(sets)
-        return self._counted(step), step.groups.offsets
+        return self._count_step(step), step.groups.offsets
 
     def cells(self, sets: Sets) -> Ints:
         """The number of cells of each table; beyond 2^62 that."""
@@ -195,7 +195,7 @@ class Bitmaps:
     def _step(self, groups: TableGroups, *, by_rows: bool) -> BitStep:
         return ScanTables(self.layout, groups) if by_rows else CountTables(self.layout, groups)
 
-    def _counted(self, step: BitStep) -> Counts:
+    def _count_step(self, step: BitStep) -> Counts:
         """What a step counts, unless it does not fit."""
         if self._ready and (ready := self._ready.pop(step.key, None)) is not None:
             return ready

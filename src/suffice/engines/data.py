@@ -65,9 +65,9 @@ class Data:
     def schema(self) -> Schema:
         """What each column is: a mapping from names to variables. What is declared is known without reading; printed, it is a
         report of all rows."""
-        return Schema(self.engine.variables(self.columns), look=self._looked)
+        return Schema(self.engine.variables(self.columns), look=self._look)
 
-    def _looked(self) -> tuple[int, dict[str, Seen], dict[str, Any]]:
+    def _look(self) -> tuple[int, dict[str, Seen], dict[str, Any]]:
         """The number of rows, what was found in each column, and a summary of its values."""
         known = self.known
         lacking = [n for n in self.columns if n not in self.engine.summaries]
@@ -130,7 +130,7 @@ class Data:
         """The same rows, some of their columns declared otherwise; `unknown`: what becomes of states that are not declared."""
         if isinstance(variables, Mapping) and self._are(variables):
             return self
-        engine = self.engine.declared(variables)
+        engine = self.engine.declare(variables)
         return Data(engine if unknown is None else engine.with_unknown(unknown.word), self.columns)
 
     def as_declared(self) -> Data:
@@ -140,7 +140,7 @@ class Data:
         >>> scan({"dose": [0, 1, 1]}).as_declared().with_numbers(["dose"]).schema["dose"]
         Finite('dose', ['0', '1'])
         """
-        return Data(self.engine.declared(dict(self.schema)), self.columns)
+        return Data(self.engine.declare(dict(self.schema)), self.columns)
 
     def with_indicators(self, marked: Mapping[str, str]) -> Data:
         """The same rows with a column "no" or "yes" for each name, whether the cell of the column that it marks is missing.

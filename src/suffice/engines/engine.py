@@ -126,7 +126,7 @@ class Engine:
             raise DataError("only rows of a frame or of files can have unknown states taken for missing, not views of them")
         return self
 
-    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+    def text_columns(self, names: Sequence[str]) -> frozenset[str]:
         """The columns among these whose cells are words of a text file, the empty one for a missing cell."""
         return frozenset()
 
@@ -143,7 +143,7 @@ class Engine:
         known = self.schema(names)
         refuse_missing(known.missing, known.n_rows)
 
-    def declared(self, variables: Any) -> Engine:
+    def declare(self, variables: Any) -> Engine:
         """The same rows, some of their columns declared otherwise."""
         raise NotImplementedError
 

@@ -160,11 +160,11 @@ class Buffers:
         row: Array = self._rows[name]
         return row[: self.n_rows]
 
-    def filled(self, block: Block) -> Buffers:
+    def fill(self, block: Block) -> Buffers:
         """These buffers with the rows of a block, or larger ones if it does not fit."""
         n_rows = block.n_rows
         if n_rows > len(self.weight):
-            return Buffers(self.plan, self.weighted, n_rows).filled(block)
+            return Buffers(self.plan, self.weighted, n_rows).fill(block)
         self.n_rows = n_rows
         for name, row in self._rows.items():
             row[:n_rows] = block.columns[name]
@@ -232,7 +232,7 @@ class Gather(Step[Parts]):
         buffers = Buffers(self.plan, self.weighted)
         with np.errstate(over="ignore", invalid="ignore"):  # who needs what is beyond a double refuses it by name
             for block in blocks:
-                buffers = buffers.filled(block)
+                buffers = buffers.fill(block)
                 if part := counter.parts(buffers):
                     total.add(block.number, part)
         if counter.whole is not None:

@@ -94,15 +94,15 @@ class Schema(OneTable, Mapping[str, Variable]):
         return len(self._variables)
 
     def __repr__(self) -> str:
-        n_rows, _, _ = self._seen()
+        n_rows, _, _ = self._findings()
         headline = "" if n_rows is None else f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}\n\n"
         return headline + super().__repr__()
 
-    def _seen(self) -> tuple[int | None, Mapping[str, Seen], Summaries]:
+    def _findings(self) -> tuple[int | None, Mapping[str, Seen], Summaries]:
         return (None, {}, {}) if self._look is None else self._look()
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
-        _, seen, summaries = self._seen()
+        _, seen, summaries = self._findings()
         rows: list[list[object]] = []
         for name, v in self._variables.items():
             missing = seen[name].n_missing if name in seen else self._missing.get(name, 0)
@@ -121,7 +121,7 @@ class Schema(OneTable, Mapping[str, Variable]):
         >>> scan({"smoke": ["no", "yes", "yes"]}).schema.records()
         [{'column': 'smoke', 'kind': 'Finite', 'missing': 0, 'doubts': [], 'states': {'no': 1, 'yes': 2}}]
         """
-        _, seen, summaries = self._seen()
+        _, seen, summaries = self._findings()
         result: list[dict[str, object]] = []
         for name, v in self._variables.items():
             doubts = [d.short for d in seen[name].doubts] if name in seen else []

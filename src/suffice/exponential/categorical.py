@@ -108,7 +108,7 @@ class Categorical(Draws):
         """−Σ pᵢ ln pᵢ."""
         return plain(sc.entr(self._need("probs")).sum(axis=-1))
 
-    def _predicted(self, prior: Any) -> Self:
+    def _predictive(self, prior: Any) -> Self:
         """The state of the next row: probabilities α/Σα."""
         return self.with_probs(prior.mean)
 
@@ -118,9 +118,9 @@ class Categorical(Draws):
             where = tuple(np.argwhere(codes < 0)[0])
             value = np.atleast_1d(np.asarray(x))[where]
             raise Outside(f"Categorical is about {self.support}, and", int(where[0]), f"is {value!s}")
-        return self._counted(codes, weights)
+        return self._count_codes(codes, weights)
 
-    def _counted(self, codes: npt.NDArray[Any], weights: Any) -> Totals:
+    def _count_codes(self, codes: npt.NDArray[Any], weights: Any) -> Totals:
         """Counted, not summed: the indicators of a thousand states would be a thousand times the data."""
         w = checked_weights(weights, codes.shape).reshape(-1)
         beside = int(np.prod(codes.shape[1:]))
@@ -128,8 +128,8 @@ class Categorical(Draws):
         cells = np.bincount(places.reshape(-1), w, self.k * beside).reshape(*codes.shape[1:], self.k).astype(np.float64)
         return Totals(self.bare, cells.sum(axis=-1), cells[..., :-1], np.zeros(codes.shape[1:]))
 
-    def _gathered(self, values: npt.NDArray[Any], weights: Any) -> Totals:
-        return self._counted(values, weights) if values.dtype.kind in "iu" else self._totals(values, weights)
+    def _gather_cells(self, values: npt.NDArray[Any], weights: Any) -> Totals:
+        return self._count_codes(values, weights) if values.dtype.kind in "iu" else self._totals(values, weights)
 
     def _meaning(self, variable: Variable) -> npt.NDArray[Any] | None:
         """A finite column by its states: by their names, or else in their order."""

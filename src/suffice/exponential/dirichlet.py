@@ -210,7 +210,7 @@ class Dirichlet(Simplex):
     event_axes: ClassVar[int] = 1
     example: ClassVar[str] = "Categorical(3)"
 
-    def _checked(self, name: str, value: Any) -> Array:
+    def _check_parameter(self, name: str, value: Any) -> Array:
         alpha = between(value, "alpha of Dirichlet", 0.0, open=True)
         if alpha.ndim == 0 or alpha.shape[-1] < 2:
             raise ModelError(f"alpha of Dirichlet needs one number for each of two states or more, not {value!r}")

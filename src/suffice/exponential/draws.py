@@ -119,7 +119,7 @@ class Draws(ExponentialFamily):
 
     def estimate(self, statistic: Totals) -> Self:
         """The share of each state among the draws."""
-        cells = self.learned(self._seen(statistic))
+        cells = self.increment(self._check_statistic(statistic))
         return self.with_probs(cells / cells.sum(axis=-1, keepdims=True))
 
     def _log_density(self, x: Array) -> Array:
@@ -146,7 +146,7 @@ class Draws(ExponentialFamily):
         total = vectors(total, f"the total of {self._title}", self.k - 1)
         return self._dirichlet(_with_rest(total, self.draws * between(count, "the count", 0.0)))
 
-    def learned(self, statistic: Totals) -> Array:
+    def increment(self, statistic: Totals) -> Array:
         """The counts of all k states, the last of them too."""
         return np.maximum(self._slack(statistic), 0.0)
 
@@ -247,7 +247,7 @@ class Multinomial(Draws):
         p = self._probs()
         return np.asarray(generator(n, seed).multinomial(self.n, p, (n, *p.shape[:-1])))
 
-    def _predicted(self, prior: Any) -> DirichletMultinomial:
+    def _predictive(self, prior: Any) -> DirichletMultinomial:
         return DirichletMultinomial(self.n, plain(prior._alpha()))
 
     def _inside(self, x: Any) -> Inside:
@@ -317,7 +317,7 @@ class Binomial(Trials):
         object.__setattr__(self, "n", int(n) if n.ndim == 0 else hold(n))
         super().__post_init__()
 
-    def _checked(self, name: str, value: Any) -> Array:
+    def _check_parameter(self, name: str, value: Any) -> Array:
         p = between(value, "p of Binomial", 0.0, 1.0)
         return broadcast("Binomial", p=p, n=np.asarray(self.n))[0]
 
@@ -325,7 +325,7 @@ class Binomial(Trials):
     def draws(self) -> Array:
         return np.asarray(self.n, dtype=np.float64)
 
-    def _predicted(self, prior: Any) -> BetaBinomial:
+    def _predictive(self, prior: Any) -> BetaBinomial:
         return BetaBinomial(self.n, prior.a, prior.b)
 
     def _totals(self, x: Any, weights: Any) -> Totals:
@@ -349,7 +349,7 @@ class Bernoulli(Trials):
 
     support: ClassVar[str] = "0 and 1"
 
-    def _checked(self, name: str, value: Any) -> Array:
+    def _check_parameter(self, name: str, value: Any) -> Array:
         return between(value, "p of Bernoulli", 0.0, 1.0)
 
     @property
@@ -361,7 +361,7 @@ class Bernoulli(Trials):
         p = self._need("p")
         return plain(-sc.xlogy(p, p) - sc.xlog1py(1.0 - p, -p) + 0.0)
 
-    def _predicted(self, prior: Any) -> Bernoulli:
+    def _predictive(self, prior: Any) -> Bernoulli:
         return Bernoulli(prior.mean)
 
     def _meaning(self, variable: Variable) -> npt.NDArray[Any] | None:

@@ -237,7 +237,7 @@ class Exponential(Summed):
 
     def estimate(self, statistic: Totals) -> Self:
         """The rate is one over the mean of the data."""
-        if np.any(self._seen(statistic).total <= 0.0):
+        if np.any(self._check_statistic(statistic).total <= 0.0):
             raise FitError("Exponential has no estimate where every number is 0: the rate would be infinite; use a Gamma prior")
         return self.from_mean(statistic.mean)
 
@@ -262,11 +262,11 @@ class Exponential(Summed):
         """λ ~ Gamma(count + 1, total)."""
         return Gamma(between(count, "the count", 0.0) + 1.0, vectors(total, "the total", 1)[..., 0], of=self.bare)
 
-    def learned(self, statistic: Totals) -> tuple[Array, Array]:
+    def increment(self, statistic: Totals) -> tuple[Array, Array]:
         """Events, one in each row, and the time that they took."""
         return statistic.count, statistic.total[..., 0]
 
-    def _predicted(self, prior: Gamma) -> Lomax:
+    def _predictive(self, prior: Gamma) -> Lomax:
         return Lomax(prior.shape, prior.rate)
 
 

@@ -53,8 +53,8 @@ class Failures(Summed):
     def _r(self) -> Array:
         """The number of successes."""
 
-    def _checked(self, name: str, value: Any) -> Array:
-        return between(between(value, self._called("p"), 0.0, 1.0), self._called("p"), 0.0, open=True)
+    def _check_parameter(self, name: str, value: Any) -> Array:
+        return between(between(value, self._name_of("p"), 0.0, 1.0), self._name_of("p"), 0.0, open=True)
 
     def _inside(self, x: Any) -> Inside:
         return counts(x, self._title)
@@ -92,7 +92,7 @@ class Failures(Summed):
         p, q = self._need("p"), other._need("p")
         return np.asarray(self._r * (deviance(p, q) + deviance(1.0 - p, 1.0 - q)) / p)
 
-    def learned(self, statistic: Totals) -> Array:
+    def increment(self, statistic: Totals) -> Array:
         """Successes, r in each row, and failures."""
         return np.stack(np.broadcast_arrays(self._r * statistic.count, statistic.total[..., 0]), axis=-1)
 
@@ -152,7 +152,7 @@ class Geometric(Failures):
         count = between(count, "the count", 0.0)
         return Beta(count + 1.0, vectors(total, "the total of Geometric", 1)[..., 0], of=self.bare)
 
-    def _predicted(self, prior: Beta) -> BetaGeometric:
+    def _predictive(self, prior: Beta) -> BetaGeometric:
         return BetaGeometric(prior.a, prior.b)
 
 
@@ -181,8 +181,8 @@ class NegativeBinomialKnownSize(Failures):
         object.__setattr__(self, "size", hold(size))
         super().__post_init__()
 
-    def _checked(self, name: str, value: Any) -> Array:
-        return broadcast(self._title, p=super()._checked(name, value), size=self._r)[0]
+    def _check_parameter(self, name: str, value: Any) -> Array:
+        return broadcast(self._title, p=super()._check_parameter(name, value), size=self._r)[0]
 
     @property
     def _r(self) -> Array:
@@ -212,7 +212,7 @@ class NegativeBinomialKnownSize(Failures):
     def conjugate(self, total: Any, count: Any) -> Beta:
         return Beta(self._r * between(count, "the count", 0.0), vectors(total, "the total", 1)[..., 0], of=self.bare)
 
-    def _predicted(self, prior: Beta) -> BetaNegativeBinomial:
+    def _predictive(self, prior: Beta) -> BetaNegativeBinomial:
         return BetaNegativeBinomial(self.size, prior.a, prior.b)
 
 

@@ -49,7 +49,7 @@ class Poisson(Summed):
     prior: ClassVar[str] = "Gamma"
     support: ClassVar[str] = "whole numbers from 0 up"
 
-    def _checked(self, name: str, value: Any) -> Array:
+    def _check_parameter(self, name: str, value: Any) -> Array:
         return between(value, "the rate of Poisson", 0.0)
 
     def _inside(self, x: Any) -> Inside:
@@ -107,7 +107,7 @@ class Poisson(Summed):
     def conjugate(self, total: Any, count: Any) -> Gamma:
         return Gamma(vectors(total, "the total of Poisson", 1)[..., 0], count, of=self.bare)
 
-    def learned(self, statistic: Totals) -> tuple[Array, Array]:
+    def increment(self, statistic: Totals) -> tuple[Array, Array]:
         """Events, and rows."""
         return statistic.total[..., 0], statistic.count
 
@@ -120,7 +120,7 @@ class Poisson(Summed):
         together = log_negative_binomial(events, shape, rate / (rate + rows), rows / (rate + rows))
         return plain(together + (sc.gammaln(events + 1.0) + statistic.log_base - sc.xlogy(events, rows)))
 
-    def _predicted(self, prior: Gamma) -> NegativeBinomial:
+    def _predictive(self, prior: Gamma) -> NegativeBinomial:
         return NegativeBinomial(prior.shape, prior.rate)
 
 

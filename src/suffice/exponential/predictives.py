@@ -310,7 +310,7 @@ class MultivariateT(Predictive, NamedTuple("MultivariateT", [("df", Any), ("loca
         if x.ndim == 0 or x.shape[-1] != d:
             raise ModelError(f"{type(self).__name__} of {d} numbers has no density at the shape {x.shape}")
         finite = np.isfinite(x).all(axis=-1)
-        off = factor.whitened(np.where(finite[..., None], x, 0.0) - self.location)
+        off = factor.whiten(np.where(finite[..., None], x, 0.0) - self.location)
         largest = np.maximum(np.abs(off).max(axis=-1), 1.0)
         # The square of the length may be beyond a double; the length is not.
         length = largest * np.sqrt(((off / largest[..., None]) ** 2).sum(axis=-1))
@@ -332,5 +332,5 @@ class MultivariateT(Predictive, NamedTuple("MultivariateT", [("df", Any), ("loca
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         rng, location = generator(n, seed), np.asarray(self.location, dtype=np.float64)
         df = np.broadcast_to(np.asarray(self.df, dtype=np.float64), location.shape[:-1])
-        z = scaled_cholesky(np.asarray(self.scale, dtype=np.float64)).coloured(rng.standard_normal((n, *location.shape)))
+        z = scaled_cholesky(np.asarray(self.scale, dtype=np.float64)).colour(rng.standard_normal((n, *location.shape)))
         return np.asarray(location + z * np.sqrt(df / rng.chisquare(df, (n, *df.shape)))[..., None])

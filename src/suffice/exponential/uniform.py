@@ -89,7 +89,7 @@ class Uniform(Observable):
         if self.lower is not None and np.any(np.asarray(self.upper) <= self.lower):
             raise ModelError(f"the upper end of Uniform must lie above the lower: {show(self.lower)} and {show(self.upper)}")
 
-    def _checked(self, name: str, value: Any) -> Array:
+    def _check_parameter(self, name: str, value: Any) -> Array:
         return finite(value, f"the {name} end of Uniform")
 
     @property

@@ -39,7 +39,7 @@ class Belief(Protocol):
     def log_evidence(self, seen: Counts) -> float: ...
     def probs(self, seen: Counts, how: Estimate) -> Array: ...
     def interval(self, seen: Counts, level: float) -> Interval: ...
-    def drawn(self, counts: Array, n: int, rng: np.random.Generator) -> Array: ...
+    def draw_rows(self, counts: Array, n: int, rng: np.random.Generator) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -193,11 +193,11 @@ class Table(Cpd):
         held = weights > 0
         return -float(weights[held] @ np.log(self.probs[held]))
 
-    def moved(self, parent: str, rng: np.random.Generator) -> Table:
+    def perturb(self, parent: str, rng: np.random.Generator) -> Table:
         drawn = rng.dirichlet(np.ones(self.child.n_states), self.probs.shape[:-1])
         return Table(self.child, self.parent_variables, 0.8 * self.probs + 0.2 * drawn)
 
-    def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
+    def _draw_parameters(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         number = {name: i for i, name in enumerate((*self.parents, self.child.name))}
         return {"probs": DrawnTable(self, number, {}).draw(n, rng).reshape(n, *self.probs.shape)}
 

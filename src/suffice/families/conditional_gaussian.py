@@ -228,12 +228,12 @@ class ConditionalGaussian(Cpd):
     def as_line(self) -> tuple[Array, Array, Array]:
         return self.intercept, self.coefficients, self.variance
 
-    def filled(self, mean: float, variance: float) -> ConditionalGaussian:
+    def fill_empty(self, mean: float, variance: float) -> ConditionalGaussian:
         lost = self.undefined
         a, v = np.where(lost, mean, self.intercept), np.where(lost, variance, self.variance)
         return replace(self, intercept=a, coefficients=np.where(lost[..., None], 0.0, self.coefficients), variance=v)
 
-    def moved(self, parent: str, rng: np.random.Generator) -> ConditionalGaussian:
+    def perturb(self, parent: str, rng: np.random.Generator) -> ConditionalGaussian:
         moved = self.intercept + 0.5 * np.sqrt(self.variance) * rng.standard_normal(self.intercept.shape)
         return replace(self, intercept=moved)
 
@@ -247,14 +247,14 @@ class ConditionalGaussian(Cpd):
         own = log_line_prior(rows, prior.count, prior.mean, prior.scatter, a, b, v)
         return float((own - rows * log_scale).sum())
 
-    def _told(self) -> list[Array]:
+    def _distinguishing_arrays(self) -> list[Array]:
         spread = np.sqrt(np.nanmean(self.variance)) or 1.0
         return [np.nan_to_num(a) for a in (self.intercept / spread, self.coefficients, np.log(self.variance))]
 
     def _entropies(self, held: npt.NDArray[np.bool_]) -> Array:
         return normal_entropy(self.variance[held])
 
-    def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
+    def _draw_parameters(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         number = {name: i for i, name in enumerate(self.parents)}
         node = DrawnGaussian(self, number, number).draw(n, rng)
         return {"intercept": node.intercept, "coefficients": node.coefficients, "variance": node.variance}

@@ -78,7 +78,7 @@ class ParameterLayout(NamedTuple):
             rows[k][:, self.slopes[k % len(self.slopes)]] = self.sign * X[:, 1:]
         return rows
 
-    def shifted(self, theta: Array, off: Array) -> Array:
+    def shift(self, theta: Array, off: Array) -> Array:
         """θ (the last axis) of the same predictors where every centre is moved."""
         moved = theta.copy()
         moved[..., self.levels] += self.sign * (theta[..., self.slopes] @ off)
@@ -86,7 +86,7 @@ class ParameterLayout(NamedTuple):
 
     def around(self, covariance: Array, off: Array) -> Array:
         """The covariance of θ where every centre is moved."""
-        return self.shifted(self.shifted(covariance, off).T, off)
+        return self.shift(self.shift(covariance, off).T, off)
 
     def of_columns(self, columns: Sequence[int]) -> npt.NDArray[np.intp]:
         """The parameters, in the order of a layout that has only these columns, in this order."""

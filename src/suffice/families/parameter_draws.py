@@ -80,7 +80,7 @@ class DrawnTable:
         if self._alpha is None:
             return np.repeat(self._probs[self._rows, self._state].reshape(1, -1), n, axis=0)
         if self._belief is not None:
-            drawn = self._belief.drawn(self._alpha, n, rng)
+            drawn = self._belief.draw_rows(self._alpha, n, rng)
         else:
             drawn = draw_shares(self._alpha, n, rng)
             empty = self._alpha.sum(axis=1) <= 0.0
@@ -148,7 +148,7 @@ class Coefficients:
     >>> from suffice import fit
     >>> from suffice.regressions import Probit
     >>> bn = fit("x -> y", {"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]}, families={"y": Probit()})
-    >>> draws = Coefficients(bn["y"]).drawn(np.array([[1.0, 2.5]]), 10_000, np.random.default_rng(0))
+    >>> draws = Coefficients(bn["y"]).draw_predictors(np.array([[1.0, 2.5]]), 10_000, np.random.default_rng(0))
     >>> draws.shape, bool(abs(draws.mean()) < 0.05)
     ((10000, 1), True)
     """
@@ -159,7 +159,7 @@ class Coefficients:
         self._estimate, self._covariance = cpd.theta, cpd.fitted.covariance
         self._root = semidefinite_root(self._covariance)
 
-    def drawn(self, rows: Array, n: int, rng: np.random.Generator) -> Array:
+    def draw_predictors(self, rows: Array, n: int, rng: np.random.Generator) -> Array:
         """rows · parameters at n draws: [n, rows]."""
         self.check_digits(rows)
         z = rng.standard_normal((n, len(self._estimate)))
@@ -200,7 +200,7 @@ class DrawnRegression:
 
     def draw(self, n: int, rng: np.random.Generator) -> Array:
         """n tables, flat: [n, cells]."""
-        return self._factors(Coefficients(self._cpd).drawn(self._rows, n, rng), np.full(n, self._cpd.dispersion))
+        return self._factors(Coefficients(self._cpd).draw_predictors(self._rows, n, rng), np.full(n, self._cpd.dispersion))
 
     def cut(self, lines: Array) -> Array:
         """The same of parameters that were drawn before: [n, 1, θ and the dispersion, if there is one]."""
@@ -238,7 +238,7 @@ class DrawnLinear(DrawnNode):
         """The node with n draws of its parameters."""
         coefficients = Coefficients(self._cpd)
         coefficients.check_digits(np.concatenate([[1.0], self._cpd.centre])[None])  # about where its numbers will be
-        return self._line(coefficients.drawn(self._rows, n, rng), np.full(n, self._cpd.dispersion))
+        return self._line(coefficients.draw_predictors(self._rows, n, rng), np.full(n, self._cpd.dispersion))
 
     def cut(self, lines: Array) -> GaussianNode:
         return self._line(lines[:, 0, :-1] @ self._rows.T, lines[:, 0, -1])

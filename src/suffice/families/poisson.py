@@ -51,7 +51,7 @@ class PoissonNode(ExponentialNode):
         """The distribution whose means are these: where iterations start."""
         return self.estimate(child, parents, moments, None, Mean())  # type: ignore[return-value]
 
-    def _unknown(self, child: Variable, formula: str) -> StatisticsError:
+    def _unknown_formula(self, child: Variable, formula: str) -> StatisticsError:
         return StatisticsError(
             f"these moments of {child.name!r} do not hold Σ ln n!, which the likelihood of counts needs; gather them from data "
             f"in which {child.name!r} is declared a Count"
@@ -120,7 +120,7 @@ class PoissonRates(MemberCpd):
         """One row per configuration of the parents: its states, the rate, its 95 % interval where there is one."""
         return self._frame("rate", self.rates, self.parent_variables)
 
-    def moved(self, parent: str, rng: np.random.Generator) -> PoissonRates:
+    def perturb(self, parent: str, rng: np.random.Generator) -> PoissonRates:
         return replace(self, rates=self.rates * rng.uniform(0.7, 1.4, self.rates.shape))
 
     def log_prior(self, imagined: Moments, how: Estimate, log_scale: float) -> float:
@@ -129,5 +129,5 @@ class PoissonRates(MemberCpd):
         events = prior.count * prior.mean[:, 0] - how.less
         return float((sc.xlogy(events, rates) - prior.count * rates).sum())
 
-    def _named(self, parameters: Array) -> dict[str, Array]:
+    def _by_name(self, parameters: Array) -> dict[str, Array]:
         return {"rates": parameters[..., 0]}

@@ -43,7 +43,7 @@ def read(text: str) -> FiniteNetwork:
             tokens.until("}")
             blocks.append(at)
         elif not _properties(tokens, ("network", "variable", "probability", "")):
-            raise tokens.unexpected("'network', 'variable' or 'probability'")
+            raise tokens.unexpected_token("'network', 'variable' or 'probability'")
     codes = cache(by_name)
     return check_network(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
 
@@ -76,7 +76,7 @@ def _read_variable(tokens: Tokens, variables: dict[str, Finite]) -> None:
         if _properties(tokens, ("type", "}")):
             continue
         if states is not None:
-            raise tokens.unexpected("'}'")
+            raise tokens.unexpected_token("'}'")
         tokens.expect("type")
         states = read_states(tokens, name)
         tokens.expect(";")
@@ -98,7 +98,7 @@ def _read_probability(tokens: Tokens, at: int, variables: dict[str, Finite], cod
         elif _FUNCTION.match(tokens.word):
             raise tokens.error(f"variable {show(block.child.name)} is given by a function; only tables can be read")
         elif not _properties(tokens, ("(", "table", "default", "}")):
-            raise tokens.unexpected("a row, 'table', 'default' or '}'")
+            raise tokens.unexpected_token("a row, 'table', 'default' or '}'")
     return block.definition(child_first=True)
 
 

@@ -45,7 +45,7 @@ def read(text: str) -> FiniteNetwork:
         elif tokens.word in ("decision", "utility"):
             raise tokens.error(f"the file has a {tokens.word} node: influence diagrams cannot be read")
         else:
-            raise tokens.unexpected("'node' or 'probability'")
+            raise tokens.unexpected_token("'node' or 'probability'")
     codes = cache(_by_number)
     return check_network(variables, [_read_probability(tokens, at, variables, codes) for at in blocks])
 
@@ -63,13 +63,13 @@ def _read_node(tokens: Tokens, variables: dict[str, Finite]) -> None:
     while not tokens.accept("}"):
         key = tokens.name("an attribute or '}'")
         if not (tokens.accept(":") or tokens.accept("=") or tokens.accept("is")):
-            raise tokens.unexpected("':'")
+            raise tokens.unexpected_token("':'")
         if key == "type":
             if states is not None:
                 raise tokens.error(f"variable {show(name)} has two types")
             states = read_states(tokens, name, "=")
             if tokens.word != ";":
-                raise tokens.unexpected("';'")
+                raise tokens.unexpected_token("';'")
         tokens.until(";")
     if states is None:
         raise tokens.error(f"variable {show(name)} has no type", start)

@@ -36,11 +36,11 @@ class _Node:
             raise tokens.error(f"variable {show(self.name)} has no {key}", self.at)
         return self.attributes[key]
 
-    def listed(self, tokens: Tokens, key: str) -> tuple[int, list[str]]:
+    def read_list(self, tokens: Tokens, key: str) -> tuple[int, list[str]]:
         """The words between the brackets of a list."""
         at, words = self.attribute(tokens, key)
         if len(words) < 2 or words[0] != "(" or words[-1] != ")":
-            raise tokens.unexpected("a list in brackets", at)
+            raise tokens.unexpected_token("a list in brackets", at)
         return at + 1, words[1:-1]
 
 
@@ -54,7 +54,7 @@ def read(text: str) -> FiniteNetwork:
     variables: dict[str, Finite] = {}
     for node in nodes:
         _check_type(tokens, node)
-        at, words = node.listed(tokens, "NAMESTATES")
+        at, words = node.read_list(tokens, "NAMESTATES")
         declare(variables, node.name, tokens.names(words, at, "a state"), partial(tokens.line, node.at))
     return check_network(variables, [_definition(tokens, node, variables[node.name]) for node in nodes])
 
@@ -90,7 +90,7 @@ def _read_nodes(tokens: Tokens) -> list[_Node]:
             if len(inside) > _MAX_DEPTH:
                 raise tokens.error("the brackets are nested too deeply")
     if tokens.word:
-        raise tokens.unexpected("the end of the file")
+        raise tokens.unexpected_token("the end of the file")
     return nodes
 
 
@@ -104,12 +104,12 @@ def _check_type(tokens: Tokens, node: _Node) -> None:
 
 
 def _definition(tokens: Tokens, node: _Node, variable: Finite) -> Definition:
-    at, words = node.listed(tokens, "PARENTS")
+    at, words = node.read_list(tokens, "PARENTS")
     parents = tuple(tokens.names(words, at, "the name of a parent"))
     if node.attributes["TYPE"][1] == ["CPT"]:
-        at, words = node.listed(tokens, "PROBABILITIES")
+        at, words = node.read_list(tokens, "PROBABILITIES")
         return Definition(node.name, parents, Numbers(tokens.numbers(words, at)), lambda _: tokens.line(at))
-    at, words = node.listed(tokens, "RESULTINGSTATES")
+    at, words = node.read_list(tokens, "RESULTINGSTATES")
     codes = {state: k for k, state in enumerate(variable.states)}
     numbers = {str(k): k for k in range(variable.n_states)}
     found = []

@@ -53,9 +53,9 @@ def read(text: str) -> FiniteNetwork:
             tokens.expect("=")
             tokens.until(";")
         else:
-            raise tokens.unexpected("'net', 'node' or 'potential'")
+            raise tokens.unexpected_token("'net', 'node' or 'potential'")
     if classes:
-        raise tokens.unexpected("'}'")
+        raise tokens.unexpected_token("'}'")
     definitions = [_read_potential(tokens, at, variables) for at in potentials]
     empty = [d.child for d in definitions if isinstance(d.content, Rows)]
     notes = [f"the potential of {show(empty[0])} has no data and is taken as uniform"] if empty else []
@@ -84,7 +84,7 @@ def _read_node(tokens: Tokens, variables: dict[str, Finite]) -> None:
         raise tokens.error(f"variable {show(name)} has no states", start)
     at, words = attributes["states"]
     if len(words) < 2 or words[0] != "(" or words[-1] != ")":
-        raise tokens.unexpected("a list of states in brackets", at)
+        raise tokens.unexpected_token("a list of states in brackets", at)
     declare(variables, name, tokens.names(words[1:-1], at + 1, "a state"), lambda: tokens.line(start))
 
 
@@ -97,7 +97,7 @@ def _read_potential(tokens: Tokens, at: int, variables: dict[str, Finite]) -> De
         start = tokens.at
         parents = tokens.names(tokens.until(")"), start, "the name of a parent")
     elif not tokens.accept(")"):
-        raise tokens.unexpected("')' or '|' after the one node that the potential defines")
+        raise tokens.unexpected_token("')' or '|' after the one node that the potential defines")
     sizes = [variable_of(variables, name, lambda: tokens.line(at)).n_states for name in (*parents, child)]
     attributes = _read_attributes(tokens)
     if "model_nodes" in attributes or "model_data" in attributes:

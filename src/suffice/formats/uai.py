@@ -64,7 +64,7 @@ def read(text: str) -> FiniteNetwork | FunctionTables:
     tokens = Tokens(re.sub(r"#[^\n]*+", "", text), _GRAMMAR)
     undirected = tokens.accept("MARKOV")
     if not undirected and not tokens.accept("BAYES"):
-        raise tokens.unexpected("'BAYES' or 'MARKOV'")
+        raise tokens.unexpected_token("'BAYES' or 'MARKOV'")
     sizes = _counts(tokens, tokens.count("the number of variables"), "a number of states")
     names = [f"x{k}" for k in range(len(sizes))]
     variables: dict[str, Finite] = {}
@@ -80,7 +80,7 @@ def read(text: str) -> FiniteNetwork | FunctionTables:
     scopes = [_scope(tokens, names) for _ in range(n_factors)]
     definitions = [_definition(tokens, scope) for scope in scopes]
     if tokens.word:
-        raise tokens.unexpected("the end of the file")
+        raise tokens.unexpected_token("the end of the file")
     return check_network(variables, definitions)
 
 
@@ -108,7 +108,7 @@ def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> 
             raise tokens.error(f"{what} has the number {values.min():g}: a function table has numbers of at least 0", at)
         tables.append(values.reshape(shape))
     if tokens.word:
-        raise tokens.unexpected("the end of the file")
+        raise tokens.unexpected_token("the end of the file")
     return FunctionTables(variables, scopes, tables)
 
 

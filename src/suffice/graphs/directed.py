@@ -265,7 +265,7 @@ class Dag(GraphValue):
                 return f"Dag({text[:300] + ' ...'!r}, {len(self.nodes)} nodes, {len(self.edges)} edges)"
         return f"Dag({text!r})"
 
-    def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
+    def _picture_parts(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         return self.nodes, self.edges, ()
 
 
@@ -351,5 +351,5 @@ class Cpdag(GraphValue):
         lines = f", [{listing(self.undirected, 12)}]" if self.undirected else ""
         return f"Cpdag([{listing(self.directed, 12)}]{lines}{self._lone([*self.directed, *self.undirected])})"
 
-    def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
+    def _picture_parts(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         return self.nodes, self.directed, self.undirected

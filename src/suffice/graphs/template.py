@@ -258,7 +258,7 @@ class Template(GraphValue):
         picture = replace(whole, nodes=nodes)
         return picture.noting("dashed borders: steps before") if self.order else picture
 
-    def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
+    def _picture_parts(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         return self.window.nodes, self.window.edges, ()
 
 

@@ -229,5 +229,5 @@ class Graph(GraphValue):
             return f"Graph({text[:300] + ' ...'!r}, {len(self.nodes)} nodes, {len(self.edges)} edges)"
         return f"Graph({text!r})"
 
-    def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
+    def _picture_parts(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         return self.nodes, (), self.edges

@@ -57,12 +57,12 @@ class GraphValue(Pictured):
         every = {x for edge in edges for x in edge}
         return f", nodes=[{listing(self.nodes, 12)}]" if len(every) < len(self.nodes) else ""
 
-    def _drawn(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
+    def _picture_parts(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         """What a picture shows: names, arrows and lines."""
         raise NotImplementedError
 
     def _scene(self) -> Picture:
-        names, arrows, lines = self._drawn()
+        names, arrows, lines = self._picture_parts()
         edges = [*(PictureEdge(a, b) for a, b in arrows), *(PictureEdge(a, b, arrow=False) for a, b in lines)]
         return Picture(tuple(map(PictureNode, names)), tuple(edges))
 

@@ -60,7 +60,7 @@ class ClassPart:
 
     arrays: ClassVar[tuple[str, ...]]
 
-    def permuted(self, order: Sequence[int]) -> Self:
+    def permute(self, order: Sequence[int]) -> Self:
         """The same, the classes in another order."""
         return replace(self, **{name: getattr(self, name)[list(order)] for name in self.arrays})
 
@@ -73,7 +73,7 @@ class LinearPart(ClassPart):
 
     arrays: ClassVar = ("table",)
 
-    def gathered(self, memory: Array, responsibilities: Array) -> Array:
+    def gather(self, memory: Array, responsibilities: Array) -> Array:
         return np.asarray(responsibilities @ memory.T)
 
 
@@ -95,7 +95,7 @@ class ClassTables(LinearPart):
     def _coefficients(self) -> Array:
         return logs(self.table)
 
-    def scored(self, block: Block, rows: slice, log_probs: Array) -> Array:
+    def add_log_probs(self, block: Block, rows: slice, log_probs: Array) -> Array:
         n = log_probs.shape[1]
         h, each = np.zeros((self.table.shape[1], n)), np.arange(n)
         for name, size, offset in zip(self.names, self.sizes, np.cumsum((0, *self.sizes)), strict=False):
@@ -120,7 +120,7 @@ class ClassRates(LinearPart):
     def _coefficients(self) -> Array:
         return np.concatenate([logs(self.table), -self.table], axis=1)
 
-    def scored(self, block: Block, rows: slice, log_probs: Array) -> Array:
+    def add_log_probs(self, block: Block, rows: slice, log_probs: Array) -> Array:
         h, d = np.ones((2 * len(self.names), log_probs.shape[1])), len(self.names)
         for j, name in enumerate(self.names):
             h[j] = block.columns[name][rows]
@@ -148,7 +148,7 @@ class ClassNormals(ClassPart):
         root = self.root[:, :, None] * np.eye(len(self.names)) if self.root.ndim == 2 else self.root
         return self.mean + self.shift, root @ root.transpose(0, 2, 1)
 
-    def _filled(self, x: Array, block: Block, rows: slice) -> Array:
+    def _fill_columns(self, x: Array, block: Block, rows: slice) -> Array:
         """The columns less their shift, in the first lines of x."""
         for j, name in enumerate(self.names):
             np.subtract(block.columns[name][rows], self.shift[j], out=x[j])
@@ -175,9 +175,9 @@ class JointNormals(ClassNormals):
         d = len(self.names) + 1
         return min(CELLS // (len(self.mean) * d), SMALL // d**2)
 
-    def scored(self, block: Block, rows: slice, log_probs: Array) -> Standard:
+    def add_log_probs(self, block: Block, rows: slice, log_probs: Array) -> Standard:
         d = len(self.names)
-        x = self._filled(np.ones((d + 1, log_probs.shape[1])), block, rows)
+        x = self._fill_columns(np.ones((d + 1, log_probs.shape[1])), block, rows)
         left = list[tuple[Array, Any]]()
         if np.isnan(x.min()):  # as a cell that is missing is
             lost = np.isnan(x)
@@ -197,7 +197,7 @@ class JointNormals(ClassNormals):
         log_probs -= square
         return z, left
 
-    def gathered(self, memory: Standard, responsibilities: Array) -> Array:
+    def gather(self, memory: Standard, responsibilities: Array) -> Array:
         z, leftovers = memory
         total: Array = (z * responsibilities[:, None, :]) @ z.transpose(0, 2, 1)
         d = len(self.names)
@@ -207,7 +207,7 @@ class JointNormals(ClassNormals):
 
     @cached_property
     def _complete(self) -> _Pattern:
-        return self._mapped(inverses(self.root), self.root, None)
+        return self._map_pattern(inverses(self.root), self.root, None)
 
     @cached_property
     def _patterns(self) -> dict[bytes, _Pattern]:
@@ -221,10 +221,10 @@ class JointNormals(ClassNormals):
             Q, R = np.linalg.qr(self.root[:, seen].transpose(0, 2, 1))
             G = np.zeros_like(self.root)
             G[:, :, seen] = Q @ inverses(R.transpose(0, 2, 1))
-            self._patterns[key] = self._mapped(G, R, np.eye(len(seen)) - Q @ Q.transpose(0, 2, 1))
+            self._patterns[key] = self._map_pattern(G, R, np.eye(len(seen)) - Q @ Q.transpose(0, 2, 1))
         return self._patterns[key]
 
-    def _mapped(self, G: Array, R: Array, left: Array | None) -> _Pattern:
+    def _map_pattern(self, G: Array, R: Array, left: Array | None) -> _Pattern:
         """The last row of each class makes a 1 of the 1."""
         k, d = self.mean.shape
         matrix = np.zeros((k, d + 1, d + 1))
@@ -259,9 +259,9 @@ class SeparateNormals(ClassNormals):
     def _prepared(self) -> tuple[Array, Array, Array]:
         return self.mean[:, :, None], 1.0 / self.root[:, :, None], -np.log(self.root) - 0.5 * LOG_2PI
 
-    def scored(self, block: Block, rows: slice, log_probs: Array) -> tuple[Array, Array | None]:
+    def add_log_probs(self, block: Block, rows: slice, log_probs: Array) -> tuple[Array, Array | None]:
         mean, scale, constant = self._prepared
-        x = self._filled(np.empty((len(self.names), log_probs.shape[1])), block, rows)
+        x = self._fill_columns(np.empty((len(self.names), log_probs.shape[1])), block, rows)
         z = x - mean
         z *= scale
         seen = None
@@ -275,7 +275,7 @@ class SeparateNormals(ClassNormals):
         log_probs -= 0.5 * np.einsum("kdb,kdb->kb", z, z)
         return z, seen
 
-    def gathered(self, memory: tuple[Array, Array | None], responsibilities: Array) -> tuple[Array, Array, Array]:
+    def gather(self, memory: tuple[Array, Array | None], responsibilities: Array) -> tuple[Array, Array, Array]:
         (z, seen), r = memory, responsibilities[:, :, None]
         N = np.repeat(r.sum(axis=1), len(self.names), axis=1) if seen is None else responsibilities @ seen.T
         return N, (z @ r)[:, :, 0], (z**2 @ r)[:, :, 0]
@@ -292,9 +292,9 @@ class ClassParameters(NamedTuple):
     weights: Array
     parts: tuple[Any, ...]
 
-    def permuted(self, order: Sequence[int]) -> ClassParameters:
+    def permute(self, order: Sequence[int]) -> ClassParameters:
         """The same, the classes in another order."""
-        return ClassParameters(self.weights[list(order)], tuple(part.permuted(order) for part in self.parts))
+        return ClassParameters(self.weights[list(order)], tuple(part.permute(order) for part in self.parts))
 
 
 class ClassSums(NamedTuple):
@@ -310,7 +310,7 @@ class ClassSums(NamedTuple):
 class ImpossibleRow(DataError):
     """A row that no class can have, by the number of its block and its place there."""
 
-    def named(self, data: Data) -> DataError:
+    def to_error(self, data: Data) -> DataError:
         """The same for a person."""
         why = "has the probability 0 in every class: a state or count there was never seen in any class; use a prior"
         return DataError(f"{data.place(*self.args)} {why}")
@@ -329,13 +329,13 @@ class ScoredClasses:
         """What parts find out about their parameters is kept with copies of them, and goes with the pass."""
         return cls(tuple(replace(part) for part in theta.parts), logs(theta.weights)[:, None], label)
 
-    def scored(self, block: Block) -> Iterator[tuple[slice, Array, list[Any]]]:
+    def log_joint(self, block: Block) -> Iterator[tuple[slice, Array, list[Any]]]:
         """Of a few rows at a time: ln w_k p(row | k), one row per class, and what the parts remember."""
         size = int(np.clip(min(part.block_rows for part in self.parts), 64, 8192))
         for start in range(0, block.n_rows, size):
             rows = slice(start, min(start + size, block.n_rows))
             log_probs = np.repeat(self.log_weights, rows.stop - start, axis=1)
-            memory = [part.scored(block, rows, log_probs) for part in self.parts]
+            memory = [part.add_log_probs(block, rows, log_probs) for part in self.parts]
             if self.label is not None:
                 own = block.columns[self.label][rows]
                 log_probs[(own < len(log_probs)) & (np.arange(len(log_probs))[:, None] != own)] = -np.inf
@@ -351,7 +351,7 @@ class ExpectedClasses(Step[ClassSums]):
 
     def of(self, block: Block) -> ClassSums:
         total, given = None, None if self.responsibilities is None else self.responsibilities(block)
-        for rows, log_probs, memory in self.classes.scored(block):
+        for rows, log_probs, memory in self.classes.log_joint(block):
             top, sums = softmax(log_probs)
             log_sums, weight = np.log(sums), None if block.weight is None else block.weight[rows]
             counted = top if weight is None else np.where(weight > 0, top, 0.0)
@@ -362,7 +362,7 @@ class ExpectedClasses(Step[ClassSums]):
             if weight is not None:
                 log_probs *= weight
             pairs = zip(self.classes.parts, memory, strict=True)
-            parts = tuple(part.gathered(m, log_probs) for part, m in pairs)
+            parts = tuple(part.gather(m, log_probs) for part, m in pairs)
             one = ClassSums(_dot(top + log_sums, weight), -_dot(log_sums, weight), log_probs.sum(axis=1), parts)
             total = one if total is None else add_up(total, one)
         return total  # type: ignore[return-value]
@@ -378,7 +378,7 @@ class ClassPosterior:
 
     def __call__(self, block: Block) -> tuple[Array, Array]:
         r, log_p = np.empty((block.n_rows, len(self.classes.log_weights))), np.empty(block.n_rows)
-        for rows, log_probs, _ in self.classes.scored(block):
+        for rows, log_probs, _ in self.classes.log_joint(block):
             top, sums = softmax(log_probs)
             if self.refuse and top.min() < IMPOSSIBLE:
                 raise ImpossibleRow(block.number, rows.start + int(np.argmin(top)))
@@ -411,14 +411,14 @@ class ClassComponents:
     label: str | None = None
     threads: int | None = None
 
-    def expected(self, theta: ClassParameters, given: Callable[[Block], Array] | None = None) -> ClassSums:
+    def expect(self, theta: ClassParameters, given: Callable[[Block], Array] | None = None) -> ClassSums:
         """What all rows are expected to count, or do with the responsibilities that are given, and their ln p. Rows that are
         impossible under the parameters are refused."""
         try:
             step = ExpectedClasses(ScoredClasses.of(theta, self.label if given is None else None), given)
             sums = self.data.fold(step, threads=self.threads)
         except ImpossibleRow as error:
-            raise error.named(self.data) from None
+            raise error.to_error(self.data) from None
         return sums._replace(log_likelihood=sums.log_likelihood + self.base)
 
 

@@ -110,7 +110,7 @@ class FlatTables:
     def row_length(self) -> Ints:
         return np.diff(np.append(self.row_start, self.n_cells))
 
-    def normalised(self, weights: Array) -> Array:
+    def normalise(self, weights: Array) -> Array:
         """Weights divided by the sums of their rows; a row without weight is uniform."""
         if not len(weights):
             return weights
@@ -122,7 +122,7 @@ class FlatTables:
         """A view of each table, with its axes."""
         return {f[-1].name: cells[self.cells(f[-1].name)].reshape(sizes(f)) for f in self.families}
 
-    def described(self, cell: int) -> str:
+    def describe(self, cell: int) -> str:
         """A cell in words."""
         i = int(np.searchsorted(self.table_start, cell, side="right")) - 1
         return describe(cell - int(self.table_start[i]), self.families[i])
@@ -190,7 +190,7 @@ class NodeFamily:
     def n_cells(self) -> int:
         return checked_cells(self.finite, f"the table of {self.name!r}")
 
-    def arranged(self, cpd: Any) -> Any:
+    def reorder(self, cpd: Any) -> Any:
         """A distribution with the axes of its parents in the order of the node; one that is not of this node is refused."""
         wanted = tuple(p.name for p in self.parents)
         if cpd is None or set(cpd.parents) != set(wanted):
@@ -205,9 +205,9 @@ class NodeFamily:
         if self.by_rows:
             return cpd
         kind = Table if self.by_table else ConditionalGaussian
-        if cpd.is_open or cpd.closed().arrays != kind.arrays:
+        if cpd.is_open or cpd.closed_form().arrays != kind.arrays:
             raise ModelError(f"the start has a {type(cpd).__name__} of {self.name!r}, which needs a {kind.__name__}")
-        turned = cpd.closed().arranged(wanted)
+        turned = cpd.closed_form().reorder(wanted)
         return kind(self.child, self.parents, *(getattr(turned, a) for a in kind.arrays))  # type: ignore[arg-type]
 
 
@@ -287,7 +287,7 @@ class Theta:
         """The parameters of these distributions; those that are no tables are `scaled`."""
         cells, others = np.empty(tables.n_cells), {}
         for name, node in nodes.items():
-            cpd = node.arranged(cpds.get(name))
+            cpd = node.reorder(cpds.get(name))
             if node.by_table:
                 cells[tables.cells(name)] = cpd.probs.reshape(-1)
             else:
@@ -369,7 +369,7 @@ class Components(Protocol):
     def passes(self) -> int:
         """How often an expectation passes over the rows: 0 where they were reduced to something that is here."""
 
-    def expected(self, theta: Theta) -> Expectation:
+    def expect(self, theta: Theta) -> Expectation:
         """What all rows are expected to count. Rows that are impossible under the parameters are refused."""
 
     def parts(self, n: int) -> Sequence[Components]:

@@ -166,12 +166,12 @@ class ComponentTable:
         """Take some rows, equal ones once. Columns that the block does not have are hidden."""
         codes, weight = code_rows(block.columns, [v.name for v in self.tables.variables], block.n_rows), np.array(block.weights)
         self._reduce(*merge_rows(codes, weight))
-        return self._counted(codes, weight)
+        return self._with_rows(codes, weight)
 
     def add_codes(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
         """Take some rows of states by number. A missing one is −1, and becomes ~ the number of the record that it belongs to."""
         self._reduce(codes, weight)
-        return self._counted(codes, weight)
+        return self._with_rows(codes, weight)
 
     def _reduce(self, codes: npt.NDArray[np.int32], weight: Array) -> None:
         from suffice.kernels.counting.components import reduce_rows
@@ -198,7 +198,7 @@ class ComponentTable:
 
     __add__ = take
 
-    def _counted(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
+    def _with_rows(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
         return self._with(float(weight.sum()), len(codes), int((codes.max(axis=1) < 0).sum()))
 
     def _with(self, weight: float, rows: int, empty: int) -> ComponentTable:
@@ -327,7 +327,7 @@ class FiniteComponents:
     >>> x = Finite("x", ["a", "b"])
     >>> tables = FlatTables.of([x], [(x,)])
     >>> rows = Reduce(tables, True).of(Block({"x": np.array([0, 255], np.uint8)})).reduction()
-    >>> rows.counts, FiniteComponents(rows).expected(Theta(tables, np.array([0.25, 0.75]))).cells
+    >>> rows.counts, FiniteComponents(rows).expect(Theta(tables, np.array([0.25, 0.75]))).cells
     (array([1., 0.]), array([1.25, 0.75]))
     """
 
@@ -341,7 +341,7 @@ class FiniteComponents:
         parts = zip(tables.variables, np.split(r.states, tables.state_start[1:-1]), strict=True)
         return Shown(r.counts, {}, {v.name: part for v, part in parts}, r.weight, r.n_empty)
 
-    def expected(self, theta: Theta) -> Expectation:
+    def expect(self, theta: Theta) -> Expectation:
         more, logs, counts = np.zeros(len(theta.cells)), 0.0, self.reduction.counts
         for programs in self._programs():
             for cells, log_p, impossible in self._run(programs, theta.cells):
@@ -352,7 +352,7 @@ class FiniteComponents:
         own = log_likelihood(counts, theta.cells)
         if own == -np.inf:
             cell = int(np.argmax((counts > 0) & (theta.cells <= 0.0)))
-            raise FitError(f"rows with {self.reduction.tables.described(cell)} are impossible under the parameters{START}")
+            raise FitError(f"rows with {self.reduction.tables.describe(cell)} are impossible under the parameters{START}")
         return Expectation(logs + own, counts + more, {}, {})
 
     def parts(self, n: int) -> list[FiniteComponents]:
@@ -380,7 +380,7 @@ class FiniteComponents:
     @cached_property
     def programs(self) -> Programs | None:
         """The programs of all shapes, if they fit into memory."""
-        whole = self._made(0)
+        whole = self._make_programs(0)
         return whole if whole.last == self.reduction.n_shapes else None
 
     def _programs(self) -> Iterator[Programs]:
@@ -390,7 +390,7 @@ class FiniteComponents:
             return
         first = 0
         while first < self.reduction.n_shapes:
-            yield (some := self._made(first))
+            yield (some := self._make_programs(first))
             first = some.last
 
     def _run(self, programs: Programs, tables: Array) -> Iterator[tuple[Array, float, int]]:
@@ -418,7 +418,7 @@ class FiniteComponents:
         bounds = [first, *ends.tolist(), last]
         return [(a, b) for a, b in pairwise(bounds) if b > a]
 
-    def _made(self, first: int) -> Programs:
+    def _make_programs(self, first: int) -> Programs:
         """The programs of as many shapes from `first` on as the limit allows, of one at least."""
         from suffice.kernels.inference.bucket_trees import compile_shapes
 

@@ -47,7 +47,7 @@ class ExpectFinite(Step[tuple[float, Array]]):
 
     def of(self, block: Block) -> tuple[float, Array]:
         reduction = ComponentTable(self.tables).add(block).reduction()
-        found = FiniteComponents(reduction, 1).expected(Theta(self.tables, self.cells))
+        found = FiniteComponents(reduction, 1).expect(Theta(self.tables, self.cells))
         return found.log_likelihood, found.cells
 
 
@@ -61,7 +61,7 @@ class FoldedComponents:
     threads: int | None = None
     passes: ClassVar[int] = 1
 
-    def expected(self, theta: Theta) -> Expectation:
+    def expect(self, theta: Theta) -> Expectation:
         """By a pass over the rows."""
         log_likelihood, cells = self.rows.fold(ExpectFinite(self.tables, theta.cells), threads=self.threads)
         return Expectation(log_likelihood, cells, {}, {})

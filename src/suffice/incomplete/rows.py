@@ -286,12 +286,12 @@ class Densities:
             open_rows[same] = bool(scope)
         for block, same in others if open_rows.any() else ():
             self.gather(block, same[open_rows[same]])
-        return self.pooled(own)
+        return self.pool(own)
 
     def mixture(self, moments: Iterable[TargetMoments]) -> Array:
         """The mean and variance of a number with these moments, which must be finite."""
         self.gather_all()
-        return self.pooled(moments, finite=True)
+        return self.pool(moments, finite=True)
 
     def log_probs(self) -> Array:
         """ln p(row)."""
@@ -358,7 +358,7 @@ class Densities:
         values = shares(logs, tuple(range(1, logs.ndim)))
         return np.asarray(np.broadcast_to(values, (len(some), *values.shape[1:])))
 
-    def pooled(self, found: Iterable[TargetMoments], *, finite: bool = False) -> Array:
+    def pool(self, found: Iterable[TargetMoments], *, finite: bool = False) -> Array:
         """Means and variances over the configurations that finite variables may have; NaN in rows that are impossible.
 
         If they must be `finite`, others are refused.

@@ -120,5 +120,5 @@ def _compile(names: Sequence[str]) -> None:
 
 def _direct() -> list[str]:
     """The kernels that Python calls, of the modules that were imported."""
-    parts = {k.name for each in kernels.values() for k in each.called()} - set(CALLED)
+    parts = {k.name for each in kernels.values() for k in each.callees()} - set(CALLED)
     return [n for n in kernels if n not in parts]

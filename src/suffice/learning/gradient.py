@@ -148,7 +148,7 @@ class Projected:
                 raise ModelError(f"Projected() moves tables only, and {name!r} is Gaussian: use method=LBFGS()")
         step = self.step or 0.01 / problem.weight
         while True:
-            tables, slopes = problem.cpds(ascent.point.parameters), atlas.weighed(ascent.point.statistic)
+            tables, slopes = problem.cpds(ascent.point.parameters), atlas.weigh(ascent.point.statistic)
             while step * problem.weight > 1e-14:
                 ascent.check()
                 moved = {n: _step(tables[n], slope, step) for n, slope in slopes.items()}
@@ -322,7 +322,7 @@ def lift(ascent: GradientAscent) -> None:
     """Raise the cells near 0 that have too little: where N/θ > N_u the objective rises with θ, though hardly with ln θ."""
     problem, here = ascent.problem, ascent.point
     atlas = Atlas.around(problem, here.parameters, here.statistic, fixed=problem.still)
-    weighed, cpds = atlas.weighed(here.statistic), problem.cpds(here.parameters)
+    weighed, cpds = atlas.weigh(here.statistic), problem.cpds(here.parameters)
     tables = {n: c.cpd for n, c in atlas.charts.items() if c.on_simplex}
     for share in 0.1 * 0.25 ** np.arange(8):
         higher = {n: _lift(table, atlas.charts[n].free, weighed[n], share) for n, table in tables.items()}

@@ -164,7 +164,7 @@ class Crf:
         w = self._model.weights
         order = np.argsort(-np.abs(w), kind="stable")
         order = order[w[order] != 0.0]
-        named = self.features.named(self.vocabulary, order)
+        named = self.features.names_of(self.vocabulary, order)
         return frame({"attribute": [what for what, _ in named], "label": [label for _, label in named], "weight": w[order]})
 
     @one_blas_thread
@@ -268,7 +268,7 @@ class Crf:
 
     def __repr__(self) -> str:
         order = np.argsort(-np.abs(self.weight_vector), kind="stable")[:10]
-        named = self.features.named(self.vocabulary, order)
+        named = self.features.names_of(self.vocabulary, order)
         rows = [[*what, float(self.weight_vector[k])] for what, k in zip(named, order.tolist(), strict=True)]
         info = f"\n{self.fit_info}" if self.fit_info else ""
         return f"{self._headline()}{info}\n\n{text_table(['attribute', 'label', 'weight'], rows)}"

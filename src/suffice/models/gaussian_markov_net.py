@@ -127,7 +127,7 @@ class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
         return self._covariance
 
     def _scene(self) -> Picture:
-        return self._graph._scene().weighed(self.partial_correlations, "partial correlation", most=1.0)
+        return self._graph._scene().weigh_edges(self.partial_correlations, "partial correlation", most=1.0)
 
     @property
     def partial_correlations(self) -> dict[tuple[str, str], float]:
@@ -140,7 +140,7 @@ class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
         """A mean and a variance for each variable, and a number for each edge."""
         return 2 * len(self.names) + len(self._graph.edges)
 
-    def _directed(self) -> BayesNet:
+    def _to_directed(self) -> BayesNet:
         """Along a perfect order of the triangulated graph: with Θ = L Lᵀ in this order, x_i given those after it has the
         coefficients −L_ji / L_ii and the variance 1 / L_ii², and L is zero where the triangulation has no edge."""
         triangulated = self._graph.triangulated()

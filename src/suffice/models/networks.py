@@ -137,7 +137,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
     0.731059
     """
 
-    def _directed(self) -> BayesNet:
+    def _to_directed(self) -> BayesNet:
         tables = self.directed_tables[0]
         dag = Dag({n: table.parents for n, table in tables.items()})
         info = "the twin of a Markov network; arrows are an order of elimination"

@@ -84,7 +84,7 @@ class RBM(Tabular):
         spread = np.ones(n_numbers) if scale is None else _numbers(scale, (n_numbers,), "scale")
         if not (spread > 0).all():
             raise ModelError("the scales of a machine are positive numbers")
-        self._columns = columns.scaled(middle, spread)
+        self._columns = columns.rescale(middle, spread)
         start = None if base is None else _numbers(base, (n,), "base")
         self._machine = Machine(columns.units, own["weights"], own["visible_biases"], own["hidden_biases"], start)
         self._fit_info = fit_info
@@ -152,7 +152,7 @@ class RBM(Tabular):
         >>> machine.free_energy({"x": ["yes", "no"]}).round(6)
         array([-1.693147, -0.693147])
         """
-        return self._answered(rows, self._machine.free_energy, ())
+        return self._answer_rows(rows, self._machine.free_energy, ())
 
     @one_blas_thread
     def transform(self, rows: RowsLike) -> Any:
@@ -162,7 +162,7 @@ class RBM(Tabular):
         >>> machine.transform({"x": ["yes", "no"]})["h0"].round(6)
         array([0.731059, 0.268941])
         """
-        return table(rows, self.hidden_units, self._answered(rows, self._hidden_means, (len(self.hidden_biases),)))
+        return table(rows, self.hidden_units, self._answer_rows(rows, self._hidden_means, (len(self.hidden_biases),)))
 
     @one_blas_thread
     def reconstruct(self, rows: RowsLike) -> Any:
@@ -173,7 +173,7 @@ class RBM(Tabular):
         >>> machine.reconstruct({"x": ["yes", "no"]})["x=yes"].round(6)
         array([0.811856, 0.63132 ])
         """
-        return table(rows, self.units, self._answered(rows, self._reconstruction, (len(self.units),)))
+        return table(rows, self.units, self._answer_rows(rows, self._reconstruction, (len(self.units),)))
 
     def _hidden_means(self, v: Array) -> Array:
         return self._machine.hidden_units.means(v @ self.weights + self.hidden_biases)
@@ -184,7 +184,7 @@ class RBM(Tabular):
         out[:, n:] = self._columns.in_their_units(out[:, n:])
         return out
 
-    def _answered(self, rows: Any, answer: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
+    def _answer_rows(self, rows: Any, answer: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
         """An answer for each row, from its units."""
         data = self._columns.rows(rows)
         checked_memory(data.n_rows, max((1, *shape)), "answers")
@@ -259,7 +259,7 @@ class RBM(Tabular):
             self._machine.walk(v, steps, own, 1)
             blocks.append(v)
         states = np.concatenate([np.empty((0, units.n), np.float32), *blocks])
-        return pa.table(arrow_columns(self.variables, self._columns.decoded(states)))
+        return pa.table(arrow_columns(self.variables, self._columns.decode(states)))
 
     def __eq__(self, other: object) -> bool:
         """Same columns, same numbers."""

@@ -238,7 +238,7 @@ def pack_layouts(parts: Sequence[Layout]) -> Layout:
     for part, (w, h) in zip(parts, spaces, strict=True):
         if x and x + w > most + 1e-6:
             x, y, row = 0.0, y + row, 0.0
-        moved = part.moved(x, y)
+        moved = part.move_to(x, y)
         centres |= moved.centres
         sizes |= moved.sizes
         paths |= moved.paths

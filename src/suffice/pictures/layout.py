@@ -31,7 +31,7 @@ class Layout:
     """The centre and size of each node, and the corners of the path of each edge, from parent to child.
 
     >>> at = Layout({"a": (20, 13)}, {"a": (40, 26)}, {})
-    >>> at.box("a"), at.moved(0, 50).box("a")
+    >>> at.box("a"), at.move_to(0, 50).box("a")
     ((0.0, 0.0, 40.0, 26.0), (0.0, 50.0, 40.0, 76.0))
     """
 
@@ -59,7 +59,7 @@ class Layout:
         left, top, right, bottom = self.bounds
         return abs(math.log(max(right - left, 1.0) / max(bottom - top, 1.0) / SQUARE))
 
-    def moved(self, x: float, y: float) -> Layout:
+    def move_to(self, x: float, y: float) -> Layout:
         """The same with its left and top corner there."""
         left, top, _, _ = self.bounds
         a, b = x - left, y - top

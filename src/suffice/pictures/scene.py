@@ -101,10 +101,10 @@ class Scene:
         edges = tuple(PictureEdge(a, b) for b, above in parents.items() for a in above)
         return cls(tuple(map(PictureNode, names)), edges)
 
-    def weighed(self, weights: Mapping[tuple[str, str], float], what: str, most: float | None = None) -> Self:
+    def weigh_edges(self, weights: Mapping[tuple[str, str], float], what: str, most: float | None = None) -> Self:
         """The same with edges as wide as their weights, up to the largest or to `most`; the legend says `what` they are.
 
-        >>> wide = Scene.of({"c": ["a", "b"]}, "abc").weighed({("a", "c"): 2.0, ("b", "c"): 8.0}, "loss without the edge")
+        >>> wide = Scene.of({"c": ["a", "b"]}, "abc").weigh_edges({("a", "c"): 2.0, ("b", "c"): 8.0}, "loss without the edge")
         >>> wide.edges[0].strength, wide.edges[0].title, wide.widths
         (0.25, 'a -> c: loss without the edge 2', ((0.25, 'loss without the edge 2'), (1.0, 'loss without the edge 8')))
         """

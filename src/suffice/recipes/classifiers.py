@@ -129,9 +129,9 @@ class _Shown(Step[tuple[Counts | Moments, ...]]):
     features: tuple[Variable, ...]
 
     def of(self, block: Block) -> tuple[Counts | Moments, ...]:
-        return tuple(self._shown(block, feature) for feature in self.features)
+        return tuple(self._statistic_of(block, feature) for feature in self.features)
 
-    def _shown(self, block: Block, feature: Variable) -> Counts | Moments:
+    def _statistic_of(self, block: Block, feature: Variable) -> Counts | Moments:
         target, cells, weight = self.target, block.columns[feature.name], block.weights
         shown = np.flatnonzero(~is_missing(cells) & (weight > 0))
         classes, cells, weight = block.columns[target.name][shown].astype(np.int64), cells[shown], weight[shown]
@@ -349,7 +349,7 @@ def _spherical(part: SeparatePart, moments: Moments) -> Iterator[Line]:
     """The scatter of all columns of a class together, over their numbers."""
     N = np.repeat(moments.count[:, None], len(part.names), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):  # a class without rows has neither mean nor variance
-        means, variances = part.estimated(N, part.mean, np.einsum("kjj->kj", moments.scatter))
+        means, variances = part.estimate_moments(N, part.mean, np.einsum("kjj->kj", moments.scatter))
     means = means + part.shift if part.imagined is not None else np.where(N > 0.0, moments.mean, np.nan)
     variances = np.where(variances > 0.0, variances, np.nan)  # a class of equal rows has no density: `refuse_unsupported` says so
     for mean, variance in zip(means.T, variances.T, strict=True):
@@ -383,9 +383,9 @@ def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estim
     name = known.target.name
     made = MixtureRows.of(known.rows.take(known.names)).mixture(known.target, kind, prior, how)
     mixture = replace(made, components=replace(made.components, data=known.rows, label=name))
-    counts = known.rows.fold(_ClassShares(name, np.zeros(known.target.n_states)).counted)
+    counts = known.rows.fold(_ClassShares(name, np.zeros(known.target.n_states)).count_classes)
     try:
-        climb = Climb.at(mixture, mixture.started(_ClassShares(name, counts / counts.sum())))
+        climb = Climb.at(mixture, mixture.start_from(_ClassShares(name, counts / counts.sum())))
         climb.run(steps_of(climb.problem, climb.point), TOLERANCE, MAX_ITER, lambda _: None)
     except CollapsedClass as collapse:
         raise FitError(f"the discriminant of {name!r} cannot be fitted by EM: {collapse}; give a prior") from None
@@ -406,6 +406,6 @@ class _ClassShares:
         own = np.arange(len(self.shares))[:, None] == block.columns[self.name]
         return np.where(own.any(axis=0), own, self.shares[:, None])
 
-    def counted(self, block: Block) -> Array:
+    def count_classes(self, block: Block) -> Array:
         """How many rows of a block each class has."""
         return np.asarray(self(block).sum(axis=1))

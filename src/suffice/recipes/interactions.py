@@ -86,9 +86,9 @@ class Interactions:
         if part not in self._primes:
             self.count(part)
             model = LogLinear(part)
-            terms = Terms.of(model, model.checked(self.variables))
-            target = terms.seen(Statistics([self._tables[g] for g in part], self.weight)) / self.weight
-            found = CliqueTree(terms).fitted(target, IPF(tol=min(NEAR / self.weight, 1e-6), max_iter=CYCLES))
+            terms = Terms.of(model, model.finite_variables(self.variables))
+            target = terms.count_cells(Statistics([self._tables[g] for g in part], self.weight)) / self.weight
+            found = CliqueTree(terms).fit(target, IPF(tol=min(NEAR / self.weight, 1e-6), max_iter=CYCLES))
             occur = target > 0
             uniform = float(np.log(terms.sizes).sum())
             self._primes[part] = self.weight * (float(target[occur] @ found.log_tables[occur]) - uniform)

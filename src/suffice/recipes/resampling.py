@@ -372,7 +372,7 @@ class Bootstrap(OneTable, PicturedTable):
     def _scene(self) -> Picture:
         graph = self.averaged() if self.directed else self.graph()
         shares = {(a, b): self.strength(a, b) for a, b in graph.edges}
-        picture = graph._scene().weighed(shares, "share of replicates", most=1.0)
+        picture = graph._scene().weigh_edges(shares, "share of replicates", most=1.0)
         return picture.noting(f"edges of at least {self.threshold:.4g}")
 
     def picture(self, against: Pictured | None = None, *, focus: Focus = None, steps: int = 1) -> Picture:

@@ -136,7 +136,7 @@ def picture_of(subject: Subject, strengths: Strengths) -> Picture:
     model = subject.model
     believing = subject.has_rows and len(subject.names) <= BARS
     scene: Picture = model.picture() if believing else model._scene()
-    scene = scene.weighed(strengths.values, strengths.what) if strengths.values else scene
+    scene = scene.weigh_edges(strengths.values, strengths.what) if strengths.values else scene
     told = {pair: "\n".join(f"{which}: {what}" for which, what in facts) for pair, facts in strengths.explained.items()}
     edges = [replace(e, title=_title(e, told.get((e.tail, e.head), ""))) for e in scene.edges]
     return replace(scene, edges=tuple(edges))

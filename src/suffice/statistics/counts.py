@@ -303,11 +303,11 @@ class Counts:
         return replace(self, values=share * self.values, background=share * self.background)
 
     def __add__(self, other: Counts) -> Counts:
-        return self._combined(other, 1.0)
+        return self._combine(other, 1.0)
 
     def __sub__(self, other: Counts) -> Counts:
         """What is left when `other` is taken away; a cell that would fall below zero is refused by name."""
-        result = self._combined(other, -1.0)
+        result = self._combine(other, -1.0)
         keys = np.arange(result.values.size) if result.keys is None else result.keys
         values, was = result.values.reshape(-1), self.at(keys)
         below = values < -GONE * was
@@ -328,7 +328,7 @@ class Counts:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _combined(self, other: Counts, sign: float) -> Counts:
+    def _combine(self, other: Counts, sign: float) -> Counts:
         if other.variables != self.variables:
             raise StatisticsError(f"counts of {list(self.names)} do not add to counts of {list(other.names)}")
         if self.keys is None or other.keys is None:

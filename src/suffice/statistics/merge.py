@@ -66,20 +66,20 @@ class _FlatSum:
         same = self.dense and other.layout == self.contents.layout and other.numbers.shape == (int(self.cells.sum()),)
         if not same or len(other.keys) or not np.isfinite(other.weight) or other.numbers.min(initial=0.0) < 0:
             return False
-        lost = self._lost(other)
+        lost = self._lost_digits(other)
         lacking = other.weight - np.add.reduceat(other.numbers, self.starts)
         beyond = np.maximum(lost[:, 2] - lacking, lacking - lost[:, 3])
         possible = (beyond <= 1e-6 * other.weight) & (lost >= 0).all(1) & (lost[:, ::2] <= lost[:, 1::2]).all(1)
         return bool(possible.all())
 
-    def _lost(self, contents: Contents) -> Array:
+    def _lost_digits(self, contents: Contents) -> Array:
         none = np.zeros((len(self.cells), 4))
         return none if contents.lost is None else np.asarray(contents.lost, float).reshape(none.shape)
 
     def add(self, other: Contents, decay: float) -> None:
         mine, lost = self.contents, None
         if mine.lost is not None:
-            a, b = self._lost(mine), self._lost(other)
+            a, b = self._lost_digits(mine), self._lost_digits(other)
             cells = np.maximum(a[:, 0], b[:, 0]), np.minimum(a[:, 1] + b[:, 1], self.cells)
             weight = decay * a[:, 2:] + b[:, 2:]
             lost = [[int(least), int(most), *w] for least, most, w in zip(*cells, weight.tolist(), strict=True)]

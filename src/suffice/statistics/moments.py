@@ -260,13 +260,13 @@ class Moments:
         return self._of(self.variables, self.keys, parts, background)
 
     def __add__(self, other: Moments) -> Moments:
-        a, b, keys, background = self._paired(other, 1)
+        a, b, keys, background = self._pair(other, 1)
         parts = *merge_spreads(a.spread, b.spread), a.df + b.df, a.sums + b.sums
         return a._of(self.variables, keys, parts, background)
 
     def __sub__(self, other: Moments) -> Moments:
         """What is left when `other` is taken away; a group that would weigh less than nothing is refused."""
-        a, b, keys, background = self._paired(other, -1)
+        a, b, keys, background = self._pair(other, -1)
         count = a.count - b.count
         if np.any(count < -GONE * a.count):
             raise StatisticsError(
@@ -295,7 +295,7 @@ class Moments:
     def _about(self) -> tuple[tuple[Finite, ...], tuple[str, ...], tuple[RowFormula, ...]]:
         return self.variables, self.reals, self.derived
 
-    def _paired(self, other: Moments, sign: int) -> tuple[Moments, Moments, Ints, Moments | None]:
+    def _pair(self, other: Moments, sign: int) -> tuple[Moments, Moments, Ints, Moments | None]:
         if other.variables != self.variables or other.reals != self.reals:
             raise StatisticsError(
                 f"moments of {list(self.reals)} | {list(self.names)} do not add to {list(other.reals)} | {list(other.names)}"

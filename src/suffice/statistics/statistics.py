@@ -274,7 +274,7 @@ class Statistics:
         return Statistics((entry.weighing(share) for entry in self), share * self._weight, self._variables.values(), suppression)
 
     def __add__(self, other: Statistics) -> Statistics:
-        return self._combined(other, 1)
+        return self._combine(other, 1)
 
     def __radd__(self, other: object) -> Statistics:
         """So that `sum(parts)` works."""
@@ -284,11 +284,11 @@ class Statistics:
         for statistics in (self, other):
             if isinstance(statistics, Statistics):
                 statistics.require_all_cells("taking statistics away")
-        return self._combined(other, -1)
+        return self._combine(other, -1)
 
     def plus(self, other: Statistics, sides: tuple[str, str]) -> Statistics:
         """The sum; an error calls the two by these names."""
-        return self._combined(other, 1, sides)
+        return self._combine(other, 1, sides)
 
     def __eq__(self, other: object) -> bool:
         """The same entries of as many rows, whatever the order of the axes."""
@@ -300,7 +300,7 @@ class Statistics:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _combined(self, other: Statistics, sign: int, sides: tuple[str, str] = SIDES) -> Statistics:
+    def _combine(self, other: Statistics, sign: int, sides: tuple[str, str] = SIDES) -> Statistics:
         if not isinstance(other, Statistics):
             raise StatisticsError(f"statistics add to statistics, not to {type(other).__name__}")
         agreed_suppression(self._suppression, other._suppression, sides)

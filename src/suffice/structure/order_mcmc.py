@@ -147,7 +147,7 @@ def order_mcmc(
             f"the correction counts the orders of each graph, which is done for up to {COUNTABLE} variables, not {problem.n}; "
             "use correct=False and mind the order bias"
         )
-    rules = problem.rules.capped(max_parents)
+    rules = problem.rules.cap(max_parents)
     thin = 10 * problem.n if thin is None else thin
     burn_in = samples // 2 if burn_in is None else burn_in
     sampling = OrderSampling(max_parents, samples, burn_in, thin, chains)

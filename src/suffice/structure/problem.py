@@ -39,7 +39,7 @@ class Outcome(NamedTuple):
 
 def outcome_so_far(best: Any) -> Any:
     """What is left of a method that was stopped: a method keeps its best parents on the clock, or a whole outcome."""
-    return best if isinstance(best, Outcome) or hasattr(best, "found") else Outcome(best)
+    return best if isinstance(best, Outcome) or hasattr(best, "to_found") else Outcome(best)
 
 
 def is_directed(method: Any) -> bool:
@@ -134,7 +134,7 @@ class Problem:
     def rules_of(self, method: Any) -> Rules:
         """The rules with the method's own maximum of parents."""
         most = method.most_parents(self.n) if hasattr(method, "most_parents") else getattr(method, "max_parents", None)
-        return self.rules.capped(most if isinstance(most, int) else None)
+        return self.rules.cap(most if isinstance(most, int) else None)
 
     def has_family(self, child: int, parents: Parents) -> bool:
         if parents and child in self.given:
@@ -157,7 +157,7 @@ class Problem:
 class Method(Named):
     """A method of structure search: a frozen dataclass of options, which is found by its `word` if it has one.
 
-    `run` gives an `Outcome`, or another value with `finished` and `found`, which says what `search` returns of it: so does
+    `run` gives an `Outcome`, or another value with `finished` and `to_found`, which says what `search` returns of it: so does
     that of a `GraphMethod`, whose edges have no direction.
     """
 

@@ -141,7 +141,7 @@ def search(
         note(limit)
 
     def ask(place: StepWindow) -> Found:
-        there = problem_of(place, score, constraints, budget.left(problem.progress), seed=seed)
+        there = problem_of(place, score, constraints, budget.remaining(problem.progress), seed=seed)
         there.progress.memory = problem.progress.memory
         found: Found = found_by(*with_most_parents(method_at_other_steps(chosen), there))
         return found
@@ -238,7 +238,7 @@ def found_by(method: Method, problem: Problem) -> Any:
     finished = finished and outcome.finished
     if isinstance(outcome, Outcome):
         return Found.of(problem, method, outcome, finished)
-    return outcome.found(problem, method, finished)
+    return outcome.to_found(problem, method, finished)
 
 
 def window_of(data: Any, lags: Any) -> Any:

@@ -173,7 +173,7 @@ def without_arrows(found: Any) -> FoundGraph:
 
     losses = {(min(edge), max(edge)): loss for edge, loss in found.losses.items()}
     outcome = GraphOutcome(found.graph, found.score, {e: losses[e] for e in found.graph.edges}, "loss without it")
-    return outcome.found(found.problem, found.method, found.finished)
+    return outcome.to_found(found.problem, found.method, found.finished)
 
 
 def graph_in_words(found: FoundGraph, *, explain: bool, strengths: Any, as_json: bool) -> str:

@@ -114,14 +114,14 @@ class _Reader:
         if evidence_alone and not bar and all(item.value is not None for item in before):
             before, given = [], before
         asked = {i.name: self.single(i) for i in before if i.value is not None}
-        return WrittenQuestion(tuple(i.name for i in before), asked, {i.name: self.valued(i) for i in given})
+        return WrittenQuestion(tuple(i.name for i in before), asked, {i.name: self.value_of(i) for i in given})
 
     def settings(self) -> dict[str, Value]:
         items = self.items()
         self.expect(_END, self.a_mark(bar=True))
         if not items:
             self.refuse(self.next, "NAME=VALUE is expected")
-        return {i.name: self.valued(i) for i in items}
+        return {i.name: self.value_of(i) for i in items}
 
     def items(self) -> list[_Item]:
         """Names, some with values, between commas; perhaps none."""
@@ -158,13 +158,13 @@ class _Reader:
         except ValueError:
             self.refuse(token, wanted)
 
-    def valued(self, item: _Item) -> Value:
+    def value_of(self, item: _Item) -> Value:
         if item.value is None:
             self.refuse(item.at, f"{item.name!r} has no value; write NAME=VALUE")
         return item.value
 
     def single(self, item: _Item) -> str:
-        value = self.valued(item)
+        value = self.value_of(item)
         if not isinstance(value, str):
             self.refuse(item.at, f"{item.name!r} takes one value here; likelihoods are evidence, after the bar")
         return value

@@ -227,7 +227,7 @@ class StateEncoder:
         """The code of each value of an Arrow dictionary."""
         if self._last is not None and self._last[0].equals(dictionary):
             return self._last[1]
-        words = [self._meant(w) for w in texts(dictionary)] if self.fixed else texts(dictionary)
+        words = [self._match_state(w) for w in texts(dictionary)] if self.fixed else texts(dictionary)
         codes, missing = self.codes, self.missing
         strange = [i for i, w in enumerate(words) if w not in codes and w is not None and w not in missing]
         n_strange = len(strange)
@@ -260,7 +260,7 @@ class StateEncoder:
         self._last = (dictionary, table) if len(strange) == n_strange else None
         return table
 
-    def _meant(self, word: str | None) -> str | None:
+    def _match_state(self, word: str | None) -> str | None:
         """The declared state that a cell means which has blanks around it, or is a number written in another way: 1.0 for 1."""
         if word is None or not self.fixed or word in self.codes or word in self.missing:
             return word
@@ -297,7 +297,7 @@ class NumberEncoder:
 
     def encode(self, chunk: Any) -> Floats:
         """The numbers of a chunk, NaN where they are missing."""
-        values = self._parsed(chunk) if _is_text(chunk) else self._cast(chunk)
+        values = self._parse(chunk) if _is_text(chunk) else self._cast(chunk)
         words = [x for x in map(number, self.missing) if x is not None]
         if words:
             values = np.where(np.isin(values, words), np.nan, values)
@@ -323,7 +323,7 @@ class NumberEncoder:
         values: Floats = chunk.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
         return values
 
-    def _parsed(self, chunk: Any) -> Floats:
+    def _parse(self, chunk: Any) -> Floats:
         """Text as numbers: by Arrow where it understands every cell, otherwise each different text by our own rule."""
         if len(chunk) <= SHORT and (pt.is_string(chunk.type) or pt.is_large_string(chunk.type)):
             return self._parsed_words(chunk.to_pylist())

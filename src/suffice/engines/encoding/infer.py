@@ -278,7 +278,7 @@ class CellsFound:
             raise self.endless
         return None
 
-    def coded(self, name: str, options: Options) -> bool:
+    def are_states(self, name: str, options: Options) -> bool:
         """Whether these are numbers that are states, by the rule at the door."""
         ruled = name not in options.declared and options.integers is not Real
         return self.reading == "numbers" and ruled and self.values is not None and self.values.are_states
@@ -289,7 +289,7 @@ class CellsFound:
         if isinstance(declared, Bins) and isinstance(declared.how, tuple):
             declared = declared.finite(name, declared.how)
         if self.reading == "numbers":
-            if self.coded(name, options):
+            if self.are_states(name, options):
                 return Finite(name, map(state_text, sorted((self.values or Values()).few or ())), inferred=True)
             return declared if isinstance(declared, (Finite, Distributed)) else Count(name) if self.whole else Real(name)
         if isinstance(declared, Distributed):

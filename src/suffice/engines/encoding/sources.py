@@ -84,7 +84,7 @@ class Source:
         numbers = (Kind.INTEGER, Kind.NUMBER, Kind.NOTHING)
         return self.length * sum(8 if self.kind(n) in numbers else 1 for n in names)
 
-    def prepared(self, cells: Any, encoder: Encoder) -> Any:
+    def prepare(self, cells: Any, encoder: Encoder) -> Any:
         """The cells of a column as an encoder is given them."""
         return cells
 
@@ -242,7 +242,7 @@ def encode(
         chunks = {}
         for name in share:
             try:
-                chunk = encoders[name].encode(source.prepared(batch[name], encoders[name]))
+                chunk = encoders[name].encode(source.prepare(batch[name], encoders[name]))
             except Wrong as wrong:
                 raise wrong_cell(source, name, row, wrong) from None
             except (UnicodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

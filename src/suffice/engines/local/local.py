@@ -85,7 +85,7 @@ class Local(Engine):
         if self.n_rows is not None:
             self.set_rows(self.n_rows)
 
-    def declared(self, variables: Any) -> Engine:
+    def declare(self, variables: Any) -> Engine:
         return self._again(self.options.with_declared(checked_variables(variables, self.source)))
 
     def with_unknown(self, how: Literal["refuse", "missing"]) -> Engine:
@@ -104,7 +104,7 @@ class Local(Engine):
             if isinstance(encoder, StateEncoder) and encoder.strange:
                 self._noted.tell("unknown", [name], lambda names, told=encoder: told.about_strange(names[0]))  # type: ignore[misc]
 
-    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+    def text_columns(self, names: Sequence[str]) -> frozenset[str]:
         return frozenset(n for n in names if self.source.kind(n) is Kind.CELLS)
 
     def place(self, number: int, row: int) -> str:
@@ -164,9 +164,9 @@ class Local(Engine):
 
     def _scan(self, encoders: Mapping[str, Encoder]) -> tuple[dict[str, Read], dict[str, str]]:
         """Read and encode columns; those that must be read again, and how, come apart."""
-        return self._taken(encoders, self._filled(encoders))
+        return self._take_columns(encoders, self._encode_columns(encoders))
 
-    def _filled(self, encoders: Mapping[str, Encoder]) -> Sink:
+    def _encode_columns(self, encoders: Mapping[str, Encoder]) -> Sink:
         """Columns, encoded in one pass over the rows."""
         sink = self._sink(list(encoders))
         n_rows = 0
@@ -176,7 +176,7 @@ class Local(Engine):
         self.set_rows(n_rows)
         return sink
 
-    def _taken(self, encoders: Mapping[str, Encoder], sink: Sink) -> tuple[dict[str, Read], dict[str, str]]:
+    def _take_columns(self, encoders: Mapping[str, Encoder], sink: Sink) -> tuple[dict[str, Read], dict[str, str]]:
         again: dict[str, str] = {}
         fresh: dict[str, Read] = {}
         for name, encoder in encoders.items():
@@ -186,7 +186,7 @@ class Local(Engine):
             self._found[name] = found = found_by(encoder, self.n_rows or 0)
             how = self._reread(name, found)
             if how is None:
-                fresh[name] = self._finished(name, encoder, found, sink)
+                fresh[name] = self._finish_column(name, encoder, found, sink)
             else:
                 again[name] = how
         return fresh, again
@@ -222,15 +222,17 @@ class Local(Engine):
         except Wrong as wrong:
             raise wrong_cell(self.source, name, 0, wrong) from None
 
-    def _finished(self, name: str, encoder: Encoder, found: CellsFound, sink: Sink) -> Read:
+    def _finish_column(self, name: str, encoder: Encoder, found: CellsFound, sink: Sink) -> Read:
         """The column that an encoder made, with what it turned out to be."""
         variable = found.variable(name, self.options, self.source.categories(name))
         settled = encoder.settled if isinstance(encoder, Guess) else encoder
         if not isinstance(settled, StateEncoder):
-            states = isinstance(variable, Finite) and not found.coded(name, self.options)
+            states = isinstance(variable, Finite) and not found.are_states(name, self.options)
             dtype = code_type(variable.n_states) if isinstance(variable, Finite) and states else np.dtype(np.float64)
             read = Read(variable, found.n_missing, column=sink.column(name, None, dtype))
-            return self._recoded(name, read, variable, state_codes) if isinstance(variable, Finite) and not states else read
+            return (
+                self._recode_numbers(name, read, variable, state_codes) if isinstance(variable, Finite) and not states else read
+            )
         if not isinstance(variable, Finite) or not settled.codes:
             return Read(variable, found.n_missing, column=Nothing())
         order = np.array([variable.code(s) for s in settled.codes], np.int64)
@@ -240,9 +242,9 @@ class Local(Engine):
         read, variable = self.seen[name], binned_variable(bins, name, self)
         if not bins.width and (self.n_rows or 0) > SAMPLE:
             self._noted.say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
-        return self._recoded(name, read, variable, bin_codes)
+        return self._recode_numbers(name, read, variable, bin_codes)
 
-    def _recoded(self, name: str, read: Read, variable: Finite, codes: Callable[[Any, Finite], Any]) -> Read:
+    def _recode_numbers(self, name: str, read: Read, variable: Finite, codes: Callable[[Any, Finite], Any]) -> Read:
         sink = self._sink([name])
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
             sink.add({name: codes(read.column.rows(start, stop), variable)})
@@ -348,11 +350,11 @@ class Local(Engine):
 
     def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
         self.require(names)
-        for block in self._run(names, 0, self._n_blocks) if seed is None else self._mixed(names, np.random.default_rng(seed)):
+        for block in self._run(names, 0, self._n_blocks) if seed is None else self._shuffle(names, np.random.default_rng(seed)):
             state = step(state, block)
         return state
 
-    def _mixed(self, names: Sequence[str], rng: np.random.Generator) -> Iterator[Block]:
+    def _shuffle(self, names: Sequence[str], rng: np.random.Generator) -> Iterator[Block]:
         """The rows in blocks that are shuffled, each made of pieces from all over the table."""
         pieces = rng.permutation(-(-(self.n_rows or 0) // PIECE))
         for number, first in enumerate(range(0, len(pieces), ROWS // PIECE)):

@@ -43,7 +43,7 @@ class LocalBits(Bits):
     ) -> None:
         self.layout, self.block, self.n_rows = layout, block, n_rows
         self.n_blocks, self.workers = -(-n_rows // ROWS), n_threads(threads)
-        self._places, self._shape = self._arranged() if weighted else self._in_pairs()
+        self._places, self._shape = self._arrange_weighted() if weighted else self._in_pairs()
         self._pool: ThreadPoolExecutor | None = None
 
     def fits(self, memory_limit: float | None) -> bool:
@@ -56,7 +56,7 @@ class LocalBits(Bits):
         places = [divmod(i * ROWS // 64, WORDS) for i in range(self.n_blocks)]
         return places, (places[-1][0] + 1, int(self.layout.first[-1]), min(WORDS, n_words(self.n_rows)))
 
-    def _arranged(self) -> tuple[list[tuple[int, int]], tuple[int, int, int]]:
+    def _arrange_weighted(self) -> tuple[list[tuple[int, int]], tuple[int, int, int]]:
         """The same of rows with weights: each binary digit of a block's has bits of its own."""
         each = [[p.n for p in planes(self.block(self.layout.names[:1], i))] for i in range(self.n_blocks)]
         ends = list(accumulate(map(len, each), initial=0))
@@ -65,22 +65,22 @@ class LocalBits(Bits):
 
     def fold(self, step: BitStep) -> Counts:
         out = step.zeros()
-        for block in self._coded() if step.coded else [self.bits]:
+        for block in self._coded_blocks() if step.coded else [self.bits]:
             if self.workers == 1 or step.work(block) < SHARED:
                 step.add(block, out)
             else:
-                self._shared(step, block, out)
+                self._add_in_threads(step, block, out)
         return out
 
     def at_once(self, step: Fused[T_co]) -> T_co:
         return step.of(self.rows if step.coded else self.bits)
 
-    def _shared(self, step: BitStep, block: BitBlock, out: Counts) -> None:
+    def _add_in_threads(self, step: BitStep, block: BitBlock, out: Counts) -> None:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.workers)
         list(self._pool.map(lambda part: part.add(block, out), step.parts(self.workers)))
 
-    def _coded(self) -> Iterator[BitBlock]:
+    def _coded_blocks(self) -> Iterator[BitBlock]:
         return (code_block(self.block(self.layout.names, i), self.layout) for i in range(self.n_blocks))
 
     @cached_property
@@ -103,7 +103,7 @@ class LocalBits(Bits):
     def rows(self) -> BitBlock:
         """Their codes too."""
         codes, weights = np.empty((len(self.layout.names), self.n_rows), np.uint16), []
-        for i, block in enumerate(self._coded()):
+        for i, block in enumerate(self._coded_blocks()):
             weights.append(block.weight)
             for v, column in enumerate(block.columns):
                 codes[v, i * ROWS : (i + 1) * ROWS] = column

@@ -74,13 +74,13 @@ class Reader:
 
     def blocks(self, raw: Raw) -> Iterator[Block]:
         """The blocks of a table, which is encoded at once."""
-        whole = self._encoded(raw)
+        whole = self._encode(raw)
         for i, (start, stop) in enumerate(ranges(whole.n_rows)):
             columns = {n: c[start:stop] for n, c in whole.columns.items()}
             kept = {n: c[start:stop] for n, c in whole.kept.items()}
             yield Block(columns, None if whole.weight is None else whole.weight[start:stop], raw.number + i, kept)
 
-    def _encoded(self, raw: Raw) -> Block:
+    def _encode(self, raw: Raw) -> Block:
         weights = self.options.weights
         cells = {n: _column(raw.table, n) for n in (*self.names, *self.keep)}
         columns = {n: self._codes(n, cells[n]) for n in self.names}
@@ -109,7 +109,7 @@ def _column(table: Any, name: str) -> Any:
 def encode_column(name: str, encoder: Encoder, source: FrameSource, cells: Any) -> Any:
     """The codes or numbers of a column of a block; a wrong cell is named with its column."""
     try:
-        return encoder.encode(source.prepared(cells, encoder))
+        return encoder.encode(source.prepare(cells, encoder))
     except Wrong as wrong:
         raise Wrong(wrong.row, f"column {name!r}: {wrong.message}") from None
 
@@ -125,11 +125,11 @@ class PartitionWork:
     def __call__(self, blocks: Iterable[Raw]) -> Any:
         last: list[Raw] = []
         try:
-            return self.step(self._encoded(blocks, last))
+            return self.step(self._encode(blocks, last))
         except Wrong as wrong:
             raise DataError(f"{last[0].place(wrong.row)}, {wrong.message}") from None
 
-    def _encoded(self, blocks: Iterable[Raw], last: list[Raw]) -> Iterator[Block]:
+    def _encode(self, blocks: Iterable[Raw], last: list[Raw]) -> Iterator[Block]:
         for raw in blocks:
             last[:] = [raw]
             yield from self.reader.blocks(raw)
@@ -207,9 +207,9 @@ class Partitions(Engine):
         names = [n for n in self.options.with_targets(names) if n not in self.seen]
         if not names and self.n_rows is not None:
             return
-        look = self._looked(names, {})
+        look = self._look(names, {})
         again = {n: how for n, f in look.found.items() if f.guessed and (how := f.reread(self.options))}
-        found = {**look.found, **(self._looked(list(again), again).found if again else {})}
+        found = {**look.found, **(self._look(list(again), again).found if again else {})}
         self.n_rows, self.weight = look.size.rows, look.size.weight
         self.whole_weights = self.weighted and whole_weights([look.size])
         variables = {n: f.variable(n, self.options, look.categories.get(n)) for n, f in found.items()}
@@ -221,7 +221,7 @@ class Partitions(Engine):
                 self.seen[name] = replace(self.seen[name], variable=binned_variable(bins, name, self))
         self._noted.look({n: doubts[n] for n in names if n in doubts})
 
-    def _looked(self, names: Sequence[str], readings: Mapping[str, str]) -> Look:
+    def _look(self, names: Sequence[str], readings: Mapping[str, str]) -> Look:
         total = self._total(Reader((), self.options, tuple(names) or self.names[:1]), LookAt(self.options, readings))
         if total is None:
             raise DataError("there are no rows")
@@ -232,7 +232,7 @@ class Partitions(Engine):
     def _total(self, reader: Reader, step: Step[T]) -> T | None:
         return self.sum(PartitionWork(reader, step)).value
 
-    def declared(self, variables: Any) -> Engine:
+    def declare(self, variables: Any) -> Engine:
         return self.again(self.options.with_declared(checked_variables(variables, self)))
 
     def reader(self, names: Sequence[str], keep: Sequence[str] = ()) -> Reader:
@@ -251,7 +251,7 @@ class Partitions(Engine):
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         return self if view is None else Viewed(self, view)
 
-    def untyped(self, names: Sequence[str]) -> frozenset[str]:
+    def text_columns(self, names: Sequence[str]) -> frozenset[str]:
         return frozenset(names if self.options.decimal is not None else ())
 
     def place(self, number: int, row: int) -> str:

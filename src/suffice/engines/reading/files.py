@@ -98,7 +98,7 @@ class Delimited(Files):
             self.notes = (f"{self.paths[0]}: {shown}; {otherwise} says otherwise",)
         self.check_columns(names for names, _ in heads)
 
-    def prepared(self, cells: Any, encoder: Encoder) -> Any:
+    def prepare(self, cells: Any, encoder: Encoder) -> Any:
         return prepared_cells(cells, encoder, self.decimal)
 
     def separator_of(self, path: Path) -> str:

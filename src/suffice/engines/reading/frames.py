@@ -105,9 +105,9 @@ class Lazy(FrameSource):
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         with _collecting():
-            yield from self._collected(names)
+            yield from self._collect(names)
 
-    def _collected(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    def _collect(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         chosen = self._frame.select(names)
         native = chosen.to_native()
         if hasattr(native, "collect_batches"):
@@ -346,5 +346,5 @@ class TextCells(FrameSource):
     def kind(self, name: str) -> Kind:
         return Kind.CELLS
 
-    def prepared(self, cells: Any, encoder: Encoder) -> Any:
+    def prepare(self, cells: Any, encoder: Encoder) -> Any:
         return prepared_cells(cells, encoder, self.decimal)

@@ -235,8 +235,8 @@ class Arranged(Local):
             placed[at < 0] = np.nan if placed.dtype.kind == "f" else missing_code(placed.dtype)
         return Held(placed)
 
-    def declared(self, variables: Any) -> Engine:
-        rows: Any = self.rows.declared(variables)
+    def declare(self, variables: Any) -> Engine:
+        rows: Any = self.rows.declare(variables)
         rows.set_rows(self.rows.n_rows or 0)
         if not isinstance(self.rows, Keyed):
             return Arranged(rows, self.names, self.arrangement, self.gaps, placed=True, input_place=self.input_place)
@@ -268,13 +268,13 @@ class Arranged(Local):
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         self.require(names)
-        kept = self._kept(keep)
+        kept = self._original_columns(keep)
         for number in with_count(range(self._n_blocks), what, self._n_blocks):
             start, stop = self.arrangement.rows_of(number)
             block = self._block(names, number)
             yield step(replace(block, kept={n: c.slice(start, stop - start) for n, c in kept.items()}) if keep else block)
 
-    def _kept(self, names: Sequence[str]) -> dict[str, Any]:
+    def _original_columns(self, names: Sequence[str]) -> dict[str, Any]:
         if not names:
             return {}
         if not self.source.stable:
@@ -289,7 +289,7 @@ class Arranged(Local):
             columns = {n: c.take(pa.array(at, mask=at < 0)) for n, c in columns.items()}
         return {n: c.combine_chunks() for n, c in columns.items()}
 
-    def _mixed(self, names: Sequence[str], rng: np.random.Generator) -> Iterator[Block]:
+    def _shuffle(self, names: Sequence[str], rng: np.random.Generator) -> Iterator[Block]:
         """Blocks in a random order: sequences are never cut, nor mixed with others."""
         return (self._block(names, int(number)) for number in rng.permutation(self._n_blocks))
 

@@ -117,7 +117,7 @@ class Arrangement:
         (label, step), at = self.find(row), int(self.position.rows(row, row + 1)[0])
         return f"sequence {label!r}, step {step} ({'put in for a gap' if at < 0 else place(at)})"
 
-    def picked(self, here: npt.NDArray[np.bool_]) -> Arrangement:
+    def pick(self, here: npt.NDArray[np.bool_]) -> Arrangement:
         """Only some of the sequences, in the same blocks; one of these may be empty."""
         rows = partial(np.repeat, here, self.lengths)
         times = None if self.times is None else replace(self.times, column=Chosen(self.times.column, rows))

@@ -190,7 +190,7 @@ class Times:
     type: Any = None
     """The Arrow type of dates and times."""
 
-    def shown(self, values: Array) -> Array:
+    def to_user(self, values: Array) -> Array:
         """Values as users gave them: float64, datetime64, or texts."""
         if self.words is not None:
             return np.array(self.words, object)[values]
@@ -203,14 +203,14 @@ class Times:
 
     def text(self, value: Any) -> str:
         """One value for a sentence."""
-        shown = self.shown(np.array([value], self.column.dtype))[0]
+        shown = self.to_user(np.array([value], self.column.dtype))[0]
         return f"{shown:.15g}" if isinstance(shown, float) else str(shown)
 
 
 class ShownTimes(Times):
     """An order whose column has its values as they are shown."""
 
-    def shown(self, values: Array) -> Array:
+    def to_user(self, values: Array) -> Array:
         return values
 
 
@@ -291,14 +291,14 @@ class Keyed(Local):
 
     def _scan(self, encoders: Mapping[str, Encoder]) -> tuple[dict[str, Read], dict[str, str]]:
         keys = self._unread_keys()
-        sink = self._filled({**encoders, **keys})
+        sink = self._encode_columns({**encoders, **keys})
         self._keys_read = True
         for name, key in keys.items():
             if isinstance(key, TextCodes):
                 self._take_ids(key, sink)
             else:
                 self._take_times(name, key, sink)
-        return self._taken(encoders, sink)
+        return self._take_columns(encoders, sink)
 
     def _take_ids(self, ids: TextCodes, sink: Sink) -> None:
         """The ranks of the ids; without an order of rows, they are in the order given."""
@@ -311,7 +311,7 @@ class Keyed(Local):
         for way in ways[ways.index(key.reading) + 1 :]:
             if key.mistaken:
                 key = OrderEncoder(way, self.options.missing)
-                sink = self._filled({name: key})
+                sink = self._encode_columns({name: key})
         if key.mistaken:
             raise DataError(f"the column {name!r} cannot be read as an order")
         self.times = times_of(name, key, sink, self.source.categories(name), self._noted)

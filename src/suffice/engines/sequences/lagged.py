@@ -97,8 +97,8 @@ class Lagged(Engine):
         own = self.engine.variables(self._own(names))
         return {n: rename(own[self.columns[n][0]], n) for n in names}
 
-    def untyped(self, names: Sequence[str]) -> frozenset[str]:
-        own = self.engine.untyped(self._own(names))
+    def text_columns(self, names: Sequence[str]) -> frozenset[str]:
+        own = self.engine.text_columns(self._own(names))
         return frozenset(n for n in names if self.columns[n][0] in own)
 
     def require(self, names: Sequence[str]) -> None:
@@ -107,7 +107,7 @@ class Lagged(Engine):
             return
         tell_sizes(self, new, list((self.total(Tally(), new, None, None) or {}).values()))
 
-    def declared(self, variables: Any) -> Engine:
+    def declare(self, variables: Any) -> Engine:
         """A lagged column is what the column is that it comes from, so that this one is declared."""
         own: dict[str, Any] = {}
         for name, what in (variables if isinstance(variables, Mapping) else {v.name: v for v in variables}).items():
@@ -116,7 +116,7 @@ class Lagged(Engine):
             said = rename(what, column) if isinstance(what, Variable) else what
             if own.setdefault(column, said) != said:
                 raise DataError(f"{name!r} and other columns of {column!r} are declared differently; they are one variable")
-        return Lagged(self.engine.declared(own), self.columns, self.first, self.last)
+        return Lagged(self.engine.declare(own), self.columns, self.first, self.last)
 
     def _own(self, names: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(self.columns[n][0] for n in names))

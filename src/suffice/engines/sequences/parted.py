@@ -48,7 +48,7 @@ class KeyColumns:
     def names(self) -> tuple[str, ...]:
         return tuple(k for k in (self.by, self.order) if k is not None)
 
-    def sorted(self, blocks: Sequence[Block]) -> SortedKeys:
+    def sort_rows(self, blocks: Sequence[Block]) -> SortedKeys:
         """The keys of the rows of a partition, in their order."""
         n = sum(block.n_rows for block in blocks)
         columns = {k: pa.chunked_array([block.kept[k] for block in blocks]) for k in self.names}
@@ -102,7 +102,7 @@ class LookAtKeys:
         rows = list(blocks)
         if not rows:
             return None
-        own = self.keys.sorted(rows)
+        own = self.keys.sort_rows(rows)
         if any(block.weight is not None for block in rows):
             arrangement, weight = own.arrangement(0), np.concatenate([block.weights for block in rows])
             at = arrangement.position.rows(0, len(weight))
@@ -121,10 +121,10 @@ class Arranging(Generic[R]):
 
     def __call__(self, blocks: Iterable[Block]) -> R:
         rows = list(blocks)
-        return self.step(self._arranged(rows) if rows else iter(()))
+        return self.step(self._arrange(rows) if rows else iter(()))
 
-    def _arranged(self, rows: Sequence[Block]) -> Iterator[Block]:
-        own, spacing = self.keys.sorted(rows), self.keys.spacing
+    def _arrange(self, rows: Sequence[Block]) -> Iterator[Block]:
+        own, spacing = self.keys.sort_rows(rows), self.keys.spacing
         arrangement = own.arrangement(1 if spacing else 0, spacing or 0)
         at = arrangement.position.rows(0, arrangement.n_rows)
         before = own.lacking(spacing) if spacing else None
@@ -160,10 +160,10 @@ class PlacesOf:
         if not rows:
             return None
         spacing = self.keys.spacing
-        arrangement = self.keys.sorted(rows).arrangement(1 if spacing else 0, spacing or 0)
+        arrangement = self.keys.sort_rows(rows).arrangement(1 if spacing else 0, spacing or 0)
         n, times = arrangement.n_rows, arrangement.times
         if self.what == "times" and times is not None:
-            return times.shown(times.column.rows(0, n))
+            return times.to_user(times.column.rows(0, n))
         return arrangement.position.rows(0, n)
 
 
@@ -195,8 +195,8 @@ class Parted(Viewed):
         self.parts, self.names, self.key_columns, self.keys = engine, tuple(names), keys, keys.names
         self.arrangement, self.homes = arrangement, homes
 
-    def declared(self, variables: Any) -> Engine:
-        rows: Any = self.parts.declared(variables)
+    def declare(self, variables: Any) -> Engine:
+        rows: Any = self.parts.declare(variables)
         return Parted(rows, self.names, self.key_columns, self.arrangement, self.homes)
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:

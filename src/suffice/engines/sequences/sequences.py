@@ -183,7 +183,7 @@ class Sequences:
     def order_values(self) -> npt.NDArray[Any] | None:
         """The order of each step: numbers as float64, dates and times as datetime64, else texts; None without an order."""
         times = self.arrangement.times
-        return None if times is None else times.shown(times.column.rows(0, self.n_steps))
+        return None if times is None else times.to_user(times.column.rows(0, self.n_steps))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -246,7 +246,7 @@ class Sequences:
         3.0
         """
         rng = np.random.default_rng(seed_of(seed))
-        return self._picked(rng.multinomial(self.n_sequences, np.full(self.n_sequences, 1 / self.n_sequences)))
+        return self._pick(rng.multinomial(self.n_sequences, np.full(self.n_sequences, 1 / self.n_sequences)))
 
     def split(self, folds: int, seed: SeedLike) -> Iterator[tuple[Sequences, Sequences]]:
         """For each of some folds of the sequences, chosen at random: those outside it and those inside.
@@ -260,9 +260,9 @@ class Sequences:
             raise DataError(f"{self.n_sequences:,} sequences cannot be dealt to {n} folds: whole sequences are held out")
         turn = np.random.default_rng(seed_of(seed)).permutation(self.n_sequences) % n
         for fold in range(n):
-            yield self._picked((turn != fold).astype(np.int64)), self._picked((turn == fold).astype(np.int64))
+            yield self._pick((turn != fold).astype(np.int64)), self._pick((turn == fold).astype(np.int64))
 
-    def _picked(self, times: Ints) -> Sequences:
+    def _pick(self, times: Ints) -> Sequences:
         """The sequences that are here, each so often."""
         engine = Picked(self.data.engine, PickSequences.of(times, self.arrangement))
         return replace(self, data=Data(engine, self.columns))
@@ -328,15 +328,15 @@ class Picked(Viewed):
     def arrangement(self) -> Arrangement:
         """Where the sequences lie that are picked."""
         whole = self._whole
-        return whole.picked(np.concatenate([self.view.times[number] > 0 for number in whole.spans]))
+        return whole.pick(np.concatenate([self.view.times[number] > 0 for number in whole.spans]))
 
     @property
     def _whole(self) -> Arrangement:
         arrangement: Arrangement = self.engine.arrangement  # type: ignore[attr-defined]
         return arrangement
 
-    def declared(self, variables: Any) -> Engine:
-        return Picked(self.engine.declared(variables), self.view)
+    def declare(self, variables: Any) -> Engine:
+        return Picked(self.engine.declare(variables), self.view)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         held = super().hold(names, view)

@@ -46,14 +46,14 @@ class SampledRows(Block):
 
 @dataclass(frozen=True, eq=False)
 class _Keyed:
-    """Rows with a key each; the step's `kept` is how two of them add."""
+    """Rows with a key each; the step's `keep` is how two of them add."""
 
     keys: Hashes
     rows: SampledRows
     step: Any
 
     def __add__(self, other: _Keyed) -> _Keyed:
-        result: _Keyed = self.step.kept(np.concatenate([self.keys, other.keys]), self.rows + other.rows)
+        result: _Keyed = self.step.keep(np.concatenate([self.keys, other.keys]), self.rows + other.rows)
         return result
 
 
@@ -71,9 +71,9 @@ class Sample(Step[_Keyed]):
     def of(self, block: Block) -> _Keyed:
         keys = hash_values(np.arange(block.n_rows, dtype=np.uint64), self.seed, block.number)
         few = np.flatnonzero(keys <= np.uint64(self.most))
-        return self.kept(keys[few], SampledRows.of(block, few))
+        return self.keep(keys[few], SampledRows.of(block, few))
 
-    def kept(self, keys: Hashes, rows: SampledRows) -> _Keyed:
+    def keep(self, keys: Hashes, rows: SampledRows) -> _Keyed:
         if len(keys) <= self.n:
             return _Keyed(keys, rows, self)
         order = np.flatnonzero(keys < np.partition(keys, self.n)[self.n])
@@ -108,9 +108,9 @@ class Distinct(Step[_Keyed]):
 
     def of(self, block: Block) -> _Keyed:
         weighed = Block(block.columns, block.weights, block.number)
-        return self.kept(row_hashes(block, self.salt), SampledRows.of(weighed, slice(None)))
+        return self.keep(row_hashes(block, self.salt), SampledRows.of(weighed, slice(None)))
 
-    def kept(self, keys: Hashes, rows: SampledRows) -> _Keyed:
+    def keep(self, keys: Hashes, rows: SampledRows) -> _Keyed:
         found, first, which = np.unique(keys, return_index=True, return_inverse=True)
         if not all(np.array_equal(_bits(c)[first][which], _bits(c)) for c in rows.columns.values()):
             raise Collision

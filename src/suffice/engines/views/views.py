@@ -103,12 +103,12 @@ class FoldRows:
     def __call__(self, block: Block) -> Block:
         rng = np.random.default_rng([*self.seed, block.number])
         if self.whole:
-            mine = self._dealt(block, rng)
+            mine = self._deal(block, rng)
             return reweight(block, mine if self.inside else block.weights - mine)
         turn = (rng.permutation(block.n_rows) + self.starts[block.number]) % self.folds
         return block.take(np.flatnonzero((turn == self.fold) == self.inside))
 
-    def _dealt(self, block: Block, rng: np.random.Generator) -> Floats:
+    def _deal(self, block: Block, rng: np.random.Generator) -> Floats:
         """How many of the rows that each row stands for lie in the fold."""
         left, start = block.weights.astype(np.int64), self.starts[block.number]
         total = int(left.sum())
@@ -202,8 +202,8 @@ class Viewed(Engine):
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         return {n: as_declared(v) for n, v in self.engine.variables(names).items()}
 
-    def untyped(self, names: Sequence[str]) -> frozenset[str]:
-        return self.engine.untyped(names)
+    def text_columns(self, names: Sequence[str]) -> frozenset[str]:
+        return self.engine.text_columns(names)
 
     def require(self, names: Sequence[str]) -> None:
         new = [n for n in names if n not in self.seen]
@@ -211,8 +211,8 @@ class Viewed(Engine):
             return
         tell_sizes(self, new, list(self.fold(Tally(), new).values()))
 
-    def declared(self, variables: Any) -> Engine:
-        return Viewed(self.engine.declared(variables), self.view)
+    def declare(self, variables: Any) -> Engine:
+        return Viewed(self.engine.declare(variables), self.view)
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         return self.engine.total(Through(step, self.view), names, threads, what)
@@ -271,12 +271,12 @@ class Indicating(Viewed):
         own: dict[str, Variable] = super().variables([n for n in names if n not in self.marked])
         return {n: Finite(n, STATES) if n in self.marked else own[n] for n in names}
 
-    def untyped(self, names: Sequence[str]) -> frozenset[str]:
-        return self.engine.untyped([n for n in names if n not in self.marked])
+    def text_columns(self, names: Sequence[str]) -> frozenset[str]:
+        return self.engine.text_columns([n for n in names if n not in self.marked])
 
-    def declared(self, variables: Any) -> Engine:
+    def declare(self, variables: Any) -> Engine:
         named: Mapping[str, Any] = variables if isinstance(variables, Mapping) else by_name(variables)
-        return Indicating(self.engine.declared({n: v for n, v in named.items() if n not in self.marked}), self.marked)
+        return Indicating(self.engine.declare({n: v for n, v in named.items() if n not in self.marked}), self.marked)
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         if step.complete:

@@ -30,8 +30,8 @@ MOST_TOGETHER = 3
 def beliefs(request: Call) -> dict[str, Any]:
     """p(x | evidence) of every node x, or of some."""
     asked = AskedNetwork.of(request)
-    only, level = request.names("only", None), request.given("interval", (int, float), None)
-    return beliefs_of(asked, only, level, sampled=request.given("sampled", bool, False))
+    only, level = request.names("only", None), request.part("interval", (int, float), None)
+    return beliefs_of(asked, only, level, sampled=request.part("sampled", bool, False))
 
 
 def beliefs_of(asked: AskedNetwork, only: Sequence[str] | None, level: float | None, *, sampled: bool = False) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from suffice.explorer.shelf import HeldModel
 
 def compare(request: Call) -> dict[str, Any]:
     """Where the edges of two differ, how far their distributions are apart, and what both say given the same."""
-    a, b = (request.shelf.model(request.given(name, str)) for name in ("a", "b"))
-    chosen = request.given("table", str, None)
+    a, b = (request.shelf.model(request.part(name, str)) for name in ("a", "b"))
+    chosen = request.part("table", str, None)
     notes: list[str] = []
     table = None if chosen is None else request.shelf.table(chosen)
     shd = _shd(a, b, notes)

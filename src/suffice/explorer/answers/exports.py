@@ -47,10 +47,10 @@ def _bytes_written(request: Call, suffix: str, write: Callable[[Path], Any]) -> 
 
 def picture(request: Call) -> FileAnswer:
     """What the page shows, as a picture of the library."""
-    asked, word = AskedNetwork.of(request), request.given("format", str, "svg")
+    asked, word = AskedNetwork.of(request), request.part("format", str, "svg")
     if word not in ("svg", "png"):
         raise SufficeError(f"a picture is svg or png, not {word!r}")
-    focus, steps = request.given("focus", str, None), request.given("steps", int, 1)
+    focus, steps = request.part("focus", str, None), request.part("steps", int, 1)
     how: dict[str, Any] = {"do": dict(asked.do) or None, "interval": None} if asked.model.directed else {}
     drawn = asked.model.network.picture(dict(asked.given) or None, **how, focus=focus, steps=steps)
     if word == "svg":
@@ -62,7 +62,7 @@ def report(request: Call) -> FileAnswer:
     """All that is known of a model, in one file that needs no explorer."""
     from suffice.reports.document import report_html
 
-    model, chosen = request.model, request.given("table", str, None)
+    model, chosen = request.model, request.part("table", str, None)
     table = None if chosen is None else request.shelf.table(chosen)
     html = report_html(model.network, None if table is None else table.data, title=model.name)
     return FileAnswer(file_name(model, "html"), "text/html; charset=utf-8", html.encode())

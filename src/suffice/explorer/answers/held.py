@@ -36,7 +36,7 @@ def state(request: Call) -> dict[str, Any]:
 
 def open_bundled(request: Call) -> dict[str, Any]:
     """A network that comes with the package."""
-    return bundled_model(request.shelf, request.given("bundled", str)).facts()
+    return bundled_model(request.shelf, request.part("bundled", str)).facts()
 
 
 def drop_model(request: Call) -> dict[str, Any]:

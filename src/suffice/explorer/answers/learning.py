@@ -76,9 +76,9 @@ def choices(request: Call) -> dict[str, Any]:
 
 def learn(request: Call) -> dict[str, Any]:
     """Learn a network, or foretell what that would cost."""
-    table = request.shelf.table(request.given("table", str))
+    table = request.shelf.table(request.part("table", str))
     plan = LearnPlan.of(request, table)
-    if request.given("dry_run", bool, False):
+    if request.part("dry_run", bool, False):
         return plan.cost()
     return start(request.shelf, "learn", table, lambda job: lambda: plan.learn(request.shelf, job)).facts()
 
@@ -87,8 +87,8 @@ def strengths(request: Call) -> dict[str, Any]:
     """How often each edge is found when rows are resampled."""
     from suffice.recipes.resampling import bootstrap
 
-    model, table = request.model, request.shelf.table(request.given("table", str))
-    n = request.given("n", int, 100)
+    model, table = request.model, request.shelf.table(request.part("table", str))
+    n = request.part("n", int, 100)
     if not 1 <= n <= MOST_RESAMPLES:
         raise SufficeError(f"the number of resamples is from 1 to {MOST_RESAMPLES:,}, not {n}")
     rows = model.network.rows(table.data)
@@ -146,9 +146,9 @@ class LearnPlan:
 
     @classmethod
     def of(cls, request: Call, table: HeldTable) -> LearnPlan:
-        score, method, prior = (request.given(name, str, None) or None for name in ("score", "method", "prior"))
-        most, seed = request.given("max_parents", int, None), request.given("seed", int, 0)
-        limit = request.given("time_limit", (int, float), None)
+        score, method, prior = (request.part(name, str, None) or None for name in ("score", "method", "prior"))
+        most, seed = request.part("max_parents", int, None), request.part("seed", int, 0)
+        limit = request.part("time_limit", (int, float), None)
         constraints, told, commands, rules = _constraints(request)
         chosen = {"score": score_of(score), "method": method_of(method, most)}
         arguments = [f"{name}={python_of(value)}" for name, value in chosen.items() if value is not None]
@@ -224,7 +224,7 @@ def _constraints(request: Call) -> tuple[Any, str, tuple[str, ...], str]:
     commands: tuple[str, ...] = ()
     flags = ""
     for name, kind in (("require", Require), ("forbid", Forbid)):
-        pairs = request.given(name, list, [])
+        pairs = request.part(name, list, [])
         if not all(isinstance(p, list) and len(p) == 2 and all(isinstance(x, str) for x in p) for p in pairs):
             raise SufficeError(f"{name!r} is a list of pairs of names")
         if pairs:
@@ -232,7 +232,7 @@ def _constraints(request: Call) -> tuple[Any, str, tuple[str, ...], str]:
             parts.append(kind(*edges))
             told.append(f"sf.{kind.__name__}({', '.join(map(repr, edges))})")
             flags += options(**{name: [in_csv(edge) for edge in edges]})
-    tiers = request.given("tiers", list, [])
+    tiers = request.part("tiers", list, [])
     if not all(isinstance(t, list) and all(isinstance(x, str) for x in t) for t in tiers):
         raise SufficeError("'tiers' is a list of lists of names")
     if tiers:

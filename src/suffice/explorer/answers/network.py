@@ -78,12 +78,12 @@ def scene_of(request: Call, model: HeldModel, widths: str) -> Scene:
     """The graph, with edges as wide as the data say."""
     scene: Scene = model.network._scene()
     if widths == "loss":
-        return scene.weighed(judgement_of(request, model)[0].losses, "loss without the edge")
+        return scene.weigh_edges(judgement_of(request, model)[0].losses, "loss without the edge")
     if widths == "share":
         if model.strengths is None:
             raise SufficeError("how often edges are found is not known yet: let the rows be resampled first")
         shares = {(a, b): model.strengths.strength(a, b) for a, b in model.edges}
-        return scene.weighed(shares, "found in this share of resamples", 1.0)
+        return scene.weigh_edges(shares, "found in this share of resamples", 1.0)
     return scene
 
 
@@ -98,7 +98,7 @@ def sized_node(model: HeldModel, name: str) -> PictureNode:
 def told_graph(scene: Scene, at: Layout, kinds: Mapping[str, str]) -> dict[str, Any]:
     """A layout as the page takes it."""
     left, top, right, bottom = at.bounds
-    moved = at.moved(MARGIN, MARGIN) if scene.nodes else at
+    moved = at.move_to(MARGIN, MARGIN) if scene.nodes else at
     told = []
     for node in scene.nodes:
         x, y, a, b = moved.box(node.name)

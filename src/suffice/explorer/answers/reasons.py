@@ -19,7 +19,7 @@ MOST_ROWS = 200
 
 def influence(request: Call) -> dict[str, Any]:
     """How much each other node says about a target."""
-    asked, target = AskedNetwork.of(request), request.given("target", str)
+    asked, target = AskedNetwork.of(request), request.part("target", str)
     _arrows(asked.model, "influence")
     found = asked.network.influence(target, dict(asked.given))
     rows = []
@@ -38,7 +38,7 @@ def _move(found: Any, state: str, row: Any) -> dict[str, Any]:
 
 def tornado(request: Call) -> dict[str, Any]:
     """The answer when one parameter goes to the ends of its interval."""
-    asked, target, state = AskedNetwork.of(request), request.given("target", str), request.given("state", str)
+    asked, target, state = AskedNetwork.of(request), request.part("target", str), request.part("state", str)
     _arrows(asked.model, "the swing of parameters")
     found = asked.network.tornado(target, state, dict(asked.given))
     rows = [
@@ -52,7 +52,7 @@ def tornado(request: Call) -> dict[str, Any]:
 def separation(request: Call) -> dict[str, Any]:
     """Whether the graph says that two nodes are independent given others; if not, along which path they are not."""
     model = request.model
-    a, b, given = request.given("a", str), request.given("b", str), request.names("given", [])
+    a, b, given = request.part("a", str), request.part("b", str), request.names("given", [])
     check_nodes(AskedNetwork(model, {}, {}), [a, b, *given])
     if a == b or a in given or b in given:
         raise GraphError("separation is between two nodes that are not given")

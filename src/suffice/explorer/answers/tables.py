@@ -58,7 +58,7 @@ def _column(record: dict[str, Any]) -> dict[str, Any]:
 
 def schema(request: Call) -> dict[str, Any]:
     """A new table beside the old: the same rows, some of their columns declared otherwise."""
-    held, asked = request.table, request.given("columns", dict)
+    held, asked = request.table, request.part("columns", dict)
     declared: dict[str, Any] = {}
     python, flags, ignored = [], "", []
     for name, what in asked.items():

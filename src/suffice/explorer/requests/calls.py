@@ -48,7 +48,7 @@ class Call:
             raise SufficeError(f"{name!r} is a whole number from {least} to {most}, not {self.query[name]!r}")
         return value
 
-    def given(self, name: str, kind: type | tuple[type, ...], default: Any = ...) -> Any:
+    def part(self, name: str, kind: type | tuple[type, ...], default: Any = ...) -> Any:
         """A part of the body, of a kind; `...` means that it must be there."""
         value = self.body.get(name)
         if value is None:
@@ -61,7 +61,7 @@ class Call:
 
     def names(self, name: str, default: Any = ...) -> Any:
         """A list of names."""
-        value = self.given(name, list, default)
+        value = self.part(name, list, default)
         if value is not default and not all(isinstance(x, str) for x in value):
             raise SufficeError(f"{name!r} of the request is a list of names")
         return value
@@ -92,7 +92,7 @@ class AskedNetwork:
     @classmethod
     def of(cls, request: Call, model: HeldModel | None = None) -> AskedNetwork:
         own = model or request.model
-        given, soft, do = (request.given(name, dict, {}) for name in ("given", "soft", "do"))
+        given, soft, do = (request.part(name, dict, {}) for name in ("given", "soft", "do"))
         if twice := [name for name in soft if name in given]:
             raise ModelError(f"{twice[0]!r} is given and weighed at once: one of them")
         for name, value in (*given.items(), *do.items()):

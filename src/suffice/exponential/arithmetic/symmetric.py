@@ -38,16 +38,16 @@ class ScaledCholesky(NamedTuple):
         inverse = np.linalg.inv(self.lower) if self.lower.shape[-1] > 1 else 1.0 / self.lower
         return np.asarray(inverse / self.scale[..., None, :])
 
-    def whitened(self, x: Array) -> Array:
+    def whiten(self, x: Array) -> Array:
         """L⁻¹ D⁻¹ x of each x (..., d), whose squares sum to xᵀ S⁻¹ x."""
         return np.asarray(np.einsum("...ij,...j->...i", self.root, x))
 
     def square(self, x: Array) -> Array:
         """xᵀ S⁻¹ x of each x (..., d)."""
-        white = self.whitened(x)
+        white = self.whiten(x)
         return np.asarray(np.einsum("...i,...i->...", white, white))
 
-    def coloured(self, z: Array) -> Array:
+    def colour(self, z: Array) -> Array:
         """D L z of each z (..., d): from unit variance to S."""
         return np.asarray(np.einsum("...ij,...j->...i", self.lower, z) * self.scale)
 

@@ -141,7 +141,7 @@ class ConjugateLines:
         lead, p = self.line.coefficients.shape[:-1], self.line.coefficients.shape[-1]
         v = self.line.residual / rng.chisquare(self.df, (n, *lead))
         z = rng.standard_normal((n, *lead, p + 1))
-        b = self.line.coefficients + np.sqrt(v)[..., None] * scaled_cholesky(self.line.inverse).coloured(z[..., :p])
+        b = self.line.coefficients + np.sqrt(v)[..., None] * scaled_cholesky(self.line.inverse).colour(z[..., :p])
         level = self.mean[..., -1] + np.sqrt(v / self.count) * z[..., p]
         return level - (b * self.mean[..., :-1]).sum(axis=-1), b, v
 

@@ -101,7 +101,7 @@ class MeanAndSpread(ExponentialFamily):
 
     def estimate(self, statistic: Totals) -> Self:
         """The mean of the data, and its scatter divided by the count; refused where that is singular."""
-        s = with_centre(self._seen(statistic))
+        s = with_centre(self._check_statistic(statistic))
         self._refuse_singular(s)
         return self._of_moments(s.centre, s.scatter / s.count[..., None, None])
 
@@ -117,7 +117,7 @@ class MeanAndSpread(ExponentialFamily):
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         mean = self._moments()[0]
-        draws = mean + self._factor.coloured(generator(n, seed).standard_normal((n, *mean.shape)))
+        draws = mean + self._factor.colour(generator(n, seed).standard_normal((n, *mean.shape)))
         return np.asarray(draws if self.event_axes else draws[..., 0])
 
     def entropy(self) -> Any:
@@ -137,11 +137,11 @@ class MeanAndSpread(ExponentialFamily):
         unlike = traced - mine.shape[-1] - (self._factor.log_det - factor.log_det)
         return np.asarray(0.5 * (np.where(alike, like, unlike) + factor.square(mine - yours)))
 
-    def learned(self, statistic: Totals) -> Centred:
+    def increment(self, statistic: Totals) -> Centred:
         """The rows' own moments, which join the imagined ones by Chan's update."""
         return with_centre(statistic)
 
-    def _predicted(self, prior: Any) -> Any:
+    def _predictive(self, prior: Any) -> Any:
         return prior.next_observation()
 
     def _totals(self, x: Any, weights: Any) -> Centred:

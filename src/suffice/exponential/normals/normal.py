@@ -72,13 +72,13 @@ class Normal(FamilyAndPrior, MeanAndSpread):
     support: ClassVar[str] = "finite numbers"
     example: ClassVar[str] = "NormalKnownVariance(1.0)"
 
-    def _checked(self, name: str, value: Any) -> Array:
-        return finite(value, self._called(name)) if name == "mean" else super()._checked(name, value)
+    def _check_parameter(self, name: str, value: Any) -> Array:
+        return finite(value, self._name_of(name)) if name == "mean" else super()._check_parameter(name, value)
 
     @property
     def mode(self) -> Any:
         """The mean."""
-        return self.given().mean
+        return self.require_parameters().mean
 
     def interval(self, level: float = 0.95) -> Interval:
         """The equal-tailed interval of this probability."""
@@ -179,20 +179,20 @@ class MultivariateNormal(MeanAndSpread):
         return type(self)(self._need("mean")[..., chosen], self._need("covariance")[..., chosen[:, None], chosen])
 
     def from_natural(self, eta: Any) -> Self:
-        eta, d = self._sized(eta, "η of MultivariateNormal")
+        eta, d = self._vectors_and_size(eta, "η of MultivariateNormal")
         precision = whole_of(-2.0 * eta[..., d:] / off_diagonal_weight(d, 2.0), d)
         covariance = scaled_cholesky(positive(precision, "Λ, from η of MultivariateNormal,")).inverse
         return type(self)(np.einsum("...ij,...j->...i", covariance, eta[..., :d]), covariance)
 
     def from_mean(self, mu: Any) -> Self:
-        mu, d = self._sized(mu, "E[T] of MultivariateNormal")
+        mu, d = self._vectors_and_size(mu, "E[T] of MultivariateNormal")
         mean = mu[..., :d]
         return type(self)(mean, whole_of(mu[..., d:], d) - mean[..., :, None] * mean[..., None, :])
 
     @explain_shapes
     def conjugate(self, total: Any, count: Any) -> NormalInverseWishart:
         """The mean total/count; on the covariance an inverse Wishart of count + d + 2 degrees of freedom."""
-        total, d = self._sized(total, "the total")
+        total, d = self._vectors_and_size(total, "the total")
         count = between(count, "the count", 0.0, open=True)
         mean = total[..., :d] / count[..., None]
         scale = whole_of(total[..., d:], d) - count[..., None, None] * mean[..., :, None] * mean[..., None, :]
@@ -229,7 +229,7 @@ class MultivariateNormal(MeanAndSpread):
         return np.where(inside[..., None], rows, 0.0), inside
 
     @staticmethod
-    def _sized(value: Any, what: str) -> tuple[Array, int]:
+    def _vectors_and_size(value: Any, what: str) -> tuple[Array, int]:
         """Vectors of d + d(d + 1)/2 numbers, and d."""
         array = finite(value, what)
         k = array.shape[-1] if array.ndim else 0

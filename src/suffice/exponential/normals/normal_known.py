@@ -44,15 +44,15 @@ class PartlyKnown(ExponentialFamily):
         given = getattr(self, self.known)
         if given is None:
             raise ModelError(f"{self._title} needs its {self.known}, {self._title}({self.known}=…); Normal estimates it")
-        keep(self, **{self.known: self._checked(self.known, given)})
+        keep(self, **{self.known: self._check_parameter(self.known, given)})
         (name,) = self.names
         if getattr(self, name) is not None:
-            value = self._checked(name, getattr(self, name))
+            value = self._check_parameter(name, getattr(self, name))
             both = {name: value, self.known: np.asarray(getattr(self, self.known))}
             keep(self, **{name: broadcast(self._title, **both)[0]})
 
-    def _checked(self, name: str, value: Any) -> Array:
-        return finite(value, self._called(name)) if name == "mean" else super()._checked(name, value)
+    def _check_parameter(self, name: str, value: Any) -> Array:
+        return finite(value, self._name_of(name)) if name == "mean" else super()._check_parameter(name, value)
 
     @property
     def normal(self) -> Normal:
@@ -137,7 +137,7 @@ class NormalKnownMean(PartlyKnown):
 
     def estimate(self, statistic: Totals) -> Self:
         """The mean square about the known mean."""
-        if np.any(self._seen(statistic).total <= 0.0):
+        if np.any(self._check_statistic(statistic).total <= 0.0):
             raise FitError(f"{self.bare!r} has no estimate where every number is its mean: the variance would be 0")
         return self.from_mean(statistic.mean)
 
@@ -147,11 +147,11 @@ class NormalKnownMean(PartlyKnown):
         shape = 0.5 * between(count, "the count", 0.0) + 1.0
         return Gamma(shape, 0.5 * vectors(total, "the total", 1)[..., 0], of=self.bare)
 
-    def learned(self, statistic: Totals) -> tuple[Array, Array]:
+    def increment(self, statistic: Totals) -> tuple[Array, Array]:
         """The shape and the rate that rows add to the prior of the precision."""
         return 0.5 * statistic.count, 0.5 * statistic.total[..., 0]
 
-    def _predicted(self, prior: Gamma) -> StudentT:
+    def _predictive(self, prior: Gamma) -> StudentT:
         """The Student t of 2a degrees about the mean, scale² = b/a."""
         a, b = prior._parameters()
         return StudentT(plain(2.0 * a), self.mean, plain(np.sqrt(b / a)))
@@ -217,7 +217,7 @@ class NormalKnownVariance(PartlyKnown):
 
     def estimate(self, statistic: Totals) -> Self:
         """The mean of the data."""
-        return type(self)(self.variance, with_centre(self._seen(statistic)).centre[..., 0])
+        return type(self)(self.variance, with_centre(self._check_statistic(statistic)).centre[..., 0])
 
     @explain_shapes
     def conjugate(self, total: Any, count: Any) -> Normal:
@@ -241,7 +241,7 @@ class NormalKnownVariance(PartlyKnown):
         rows = n * (np.log(v) + 2.0 * HALF_LOG_2PI) + s.scatter[..., 0, 0] / v
         return plain(-0.5 * (rows + np.log1p(n * t / v) + n * self._off(s, prior._need("mean")) ** 2 / (v + n * t)))
 
-    def _predicted(self, prior: Normal) -> Normal:
+    def _predictive(self, prior: Normal) -> Normal:
         """Normal(m, σ² + τ²)."""
         return Normal(prior.mean, prior._need("variance") + self.variance)
 

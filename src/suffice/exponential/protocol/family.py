@@ -11,7 +11,7 @@ probabilities. Parameters may have leading axes (...): so many distributions sid
     cumulants(order)   the derivatives of A of any order, with an axis of k for each
 
 A conjugate prior is a distribution of the parameters that data turns into another of the same kind: `prior + statistic`. What the
-statistic adds to its parameters is known by the family (`learned`); what that does to the prior, and the evidence, by the prior
+statistic adds to its parameters is known by the family (`increment`); what that does to the prior, and the evidence, by the prior
 (`plus`, `evidence`); the prior remembers in `of` the family that it is about.
 
 Wainwright & Jordan 2008, Graphical Models, Exponential Families, and Variational Inference, ch. 3.
@@ -121,7 +121,7 @@ class ExponentialFamily(Observable, ABC):
 
     def estimate(self, statistic: Totals) -> Self:
         """The member of largest likelihood: the one whose E[T] is the mean of T in the data."""
-        return self.from_mean(self._seen(statistic).mean)
+        return self.from_mean(self._check_statistic(statistic).mean)
 
     @explain_shapes
     def log_prob(self, x: Any) -> Any:
@@ -161,25 +161,25 @@ class ExponentialFamily(Observable, ABC):
         """The prior p(η) ∝ exp(η·total − count·A(η)): what `count` imagined rows whose T sum to `total` would leave behind."""
         raise ModelError(f"{self._title} has no conjugate prior in closed form")
 
-    def learned(self, statistic: Any) -> Any:
+    def increment(self, statistic: Any) -> Any:
         """What a statistic adds to the parameters of the conjugate prior, as `Prior.plus` takes it."""
         raise NotImplementedError
 
     @explain_shapes
     def posterior(self, prior: Any, statistic: Totals) -> Any:
         """`prior + statistic`."""
-        return self._prior(prior).plus(self.learned(self._own(statistic)), self)
+        return self._prior(prior).plus(self.increment(self._own(statistic)), self)
 
     @explain_shapes
     def log_evidence(self, prior: Any, statistic: Totals) -> Any:
         """ln ∫ p(data | θ) p(θ) dθ = Z(prior + statistic) − Z(prior) + Σ ln h(x)."""
-        return plain(self._prior(prior).evidence(self.learned(self._own(statistic)), statistic.log_base))
+        return plain(self._prior(prior).evidence(self.increment(self._own(statistic)), statistic.log_base))
 
     def predictive(self, prior: Any) -> Any:
         """p(x) = ∫ p(x | θ) prior(θ) dθ: the next observation, the parameters integrated out."""
-        return self._predicted(self._prior(prior))
+        return self._predictive(self._prior(prior))
 
-    def _predicted(self, prior: Any) -> Any:
+    def _predictive(self, prior: Any) -> Any:
         """The next observation under the conjugate prior."""
         raise NotImplementedError
 
@@ -199,7 +199,7 @@ class ExponentialFamily(Observable, ABC):
         """Sums over rows of numbers that are never below 0, along the last axis: what taking rows away must not make negative."""
         return statistic.total[..., :0]
 
-    def _gathered(self, values: npt.NDArray[Any], weights: Any) -> Totals:
+    def _gather_cells(self, values: npt.NDArray[Any], weights: Any) -> Totals:
         """The statistic of some cells of the data, codes as `_meaning` has them."""
         return self._totals(values, weights)
 
@@ -210,7 +210,7 @@ class ExponentialFamily(Observable, ABC):
             value = np.asarray(x)[where].tolist()
             raise Outside(f"{self._title} is about {self.support}, and", int(where[0]), f"is {value!r}")
 
-    def _seen(self, statistic: Totals) -> Totals:
+    def _check_statistic(self, statistic: Totals) -> Totals:
         """A statistic that an estimate can be made from: of this family, and of some rows."""
         if np.any(~(self._own(statistic).count > 0.0)):
             raise FitError(f"{self._title} cannot be estimated: there are no rows; give a prior, as prior + statistic")
@@ -250,7 +250,7 @@ class ExponentialFamily(Observable, ABC):
         """A prior, if it is the conjugate one and has its parameters."""
         if not isinstance(prior, ConjugatePrior) or type(prior).__name__ != self.prior:
             raise ModelError(f"{type(prior).__name__} is no conjugate prior of {self._title}")
-        return prior.given()
+        return prior.require_parameters()
 
 
 class Summed(ExponentialFamily):
@@ -284,7 +284,7 @@ class ConjugatePrior:
     example: ClassVar[str] = "Poisson()"
     """A family that it may be about, for a refusal."""
 
-    def given(self) -> Self:
+    def require_parameters(self) -> Self:
         """This, if it has its parameters."""
         return self
 
@@ -345,7 +345,7 @@ class FamilyAndPrior(ConjugatePrior, ExponentialFamily):
     `family.predictive(prior)`, as a prior `prior.log_evidence(statistic)` and `prior.predictive(family)`: what comes in tells.
     """
 
-    def given(self) -> Self:
+    def require_parameters(self) -> Self:
         """This, if it has its parameters."""
         self._need(self.names[0])
         return self
@@ -361,7 +361,7 @@ class FamilyAndPrior(ConjugatePrior, ExponentialFamily):
         # A family comes without parameters, a prior with them: two that are both can be told apart.
         if isinstance(of, ConjugatePrior) and not (isinstance(of, ExponentialFamily) and of == of.bare):
             return ExponentialFamily.predictive(self, of)
-        return ConjugatePrior.predictive(self.given(), of)
+        return ConjugatePrior.predictive(self.require_parameters(), of)
 
 
 def generator(n: Any, seed: int | np.random.Generator) -> np.random.Generator:

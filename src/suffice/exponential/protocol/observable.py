@@ -66,13 +66,13 @@ class Observable(Value):
     def __post_init__(self) -> None:
         """Each parameter inside its bounds, and all of them of one shape; or all left out."""
         given = {name: getattr(self, name) for name in self.names}
-        keep(self, **{name: None if value is None else self._checked(name, value) for name, value in given.items()})
+        keep(self, **{name: None if value is None else self._check_parameter(name, value) for name, value in given.items()})
 
-    def _checked(self, name: str, value: Any) -> Array:
+    def _check_parameter(self, name: str, value: Any) -> Array:
         """A parameter, if it is within its bounds: here, if it is positive."""
-        return between(value, self._called(name), 0.0, open=True)
+        return between(value, self._name_of(name), 0.0, open=True)
 
-    def _called(self, name: str) -> str:
+    def _name_of(self, name: str) -> str:
         """What a parameter is called in a refusal."""
         return f"{'the ' if len(name) > 1 else ''}{name} of {self._title}"
 

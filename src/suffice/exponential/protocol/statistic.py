@@ -99,14 +99,14 @@ class Totals:
 
     def _plus(self, other: Totals) -> Totals:
         self._require_alike(other)
-        return self._combined(np.add, other)
+        return self._combine(np.add, other)
 
     def _minus(self, other: Totals) -> Totals:
         self._require_alike(other)
         # Fractional weights leave rounding behind: taking all rows away must not fail for it.
         if np.any(other.count > self.count * (1.0 + 1e-12)):
             raise StatisticsError(f"the statistic of {other.count.max():g} rows cannot be taken from one of fewer rows")
-        left = self._combined(np.subtract, other)
+        left = self._combine(np.subtract, other)
         taken, after = self.family._slack(other), self.family._slack(left)
         # Of some rows nothing below zero may be left, of none nothing at all.
         off = np.where((left.count <= 0.0)[..., None], np.abs(after), -after)
@@ -122,7 +122,7 @@ class Totals:
         return replace(self, count=self.count * w, total=self.total * w[..., None], log_base=self.log_base * w)
 
     @np.errstate(over="ignore")
-    def _combined(self, operation: Any, other: Totals) -> Totals:
+    def _combine(self, operation: Any, other: Totals) -> Totals:
         names = ("count", "total", "log_base")
         return replace(self, **{name: operation(getattr(self, name), getattr(other, name)) for name in names})
 
@@ -415,7 +415,7 @@ class Gathering:
         cells = [block.columns[name] for name in self.columns]
         values = [c if meaning is None else meaning[c] for c, meaning in zip(cells, self.meanings, strict=True)]
         try:
-            return self.family._gathered(np.stack(values, axis=-1) if self.family.event_axes else values[0], block.weight)
+            return self.family._gather_cells(np.stack(values, axis=-1) if self.family.event_axes else values[0], block.weight)
         except Outside as wrong:
             raise Outside(wrong.before, wrong.row, wrong.after, block.number) from None
 

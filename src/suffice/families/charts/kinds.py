@@ -51,7 +51,7 @@ class RatesChart(Chart):
         every = np.ones(cpd.rates.size, bool)
         prior = None if imagined is None else _events(imagined, every)
         chart = cls(cpd, every, None if prior is None else Events(prior.events - how.less, prior.rows))
-        weighed, rates = chart.weighed(seen), cpd.rates.reshape(-1)
+        weighed, rates = chart.weigh(seen), cpd.rates.reshape(-1)
         return cls(cpd, (rates > boundary) & (weighed.rows > boundary), chart.imagined)
 
     @classmethod
@@ -90,7 +90,7 @@ class RatesChart(Chart):
         """The chart around `cpd`; counts have no other units."""
         return RatesChart.around(cpd, self.known), np.ones(self.size)
 
-    def weighed(self, seen: Moments) -> Events:
+    def weigh(self, seen: Moments) -> Events:
         s = _events(seen, self.known)
         if self.imagined is None:
             return s
@@ -118,7 +118,7 @@ class RatesChart(Chart):
     def lines(self, cpd: PoissonRates) -> Array:
         return np.asarray(cpd.rates.reshape(-1, 1))
 
-    def shaped(self, values: Array) -> Array:
+    def reshape(self, values: Array) -> Array:
         return values.reshape(self.cpd.rates.shape)
 
     def limits(self, origin: Array, farthest: float) -> tuple[Array, Array]:

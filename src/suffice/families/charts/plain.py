@@ -93,7 +93,7 @@ class TableChart(Chart):
         belief = None if counts else imagined
         chart = cls(cpd, _log_odds(theta, reference), free, reference, extra, belief, belief is not None)
         if boundary > 0.0:
-            weighed = chart.weighed(seen)
+            weighed = chart.weigh(seen)
             free[weighed.sum(axis=1) <= boundary] = False
             free[weighed <= ROWS * boundary] = False  # a cell on its way to 0 that EM has not followed to the end
         return chart
@@ -157,7 +157,7 @@ class TableChart(Chart):
         """The chart around `cpd`, the same distribution in other units, and by what its coordinates are larger: nothing."""
         return TableChart.around(cpd, self.free, self.normal), np.ones(self.size)
 
-    def weighed(self, seen: Counts) -> Array:
+    def weigh(self, seen: Counts) -> Array:
         return np.asarray(seen.dense().reshape(self.free.shape) + self.imagined)
 
     def score(self, cpd: Table, N: Array) -> Array:
@@ -196,7 +196,7 @@ class TableChart(Chart):
         """The parameters, one line for each configuration."""
         return _rows(cpd)
 
-    def shaped(self, values: Array) -> Natural:
+    def reshape(self, values: Array) -> Natural:
         """One number for each configuration and parameter, in the shape of the parameters."""
         return values.reshape(self.cpd.probs.shape)
 
@@ -270,7 +270,7 @@ class GaussianChart(Chart):
 
     def with_lines(self, lines: Array) -> list[ConditionalGaussian]:
         """The Gaussian at each of many settings of the parameters, as `lines_at` has them."""
-        return [replace(self.cpd, seen=None, imagined=None, **self.shaped(own)) for own in lines]  # type: ignore[arg-type]
+        return [replace(self.cpd, seen=None, imagined=None, **self.reshape(own)) for own in lines]  # type: ignore[arg-type]
 
     def lines_at(self, vectors: Array) -> Array:
         """The parameters at many vectors, a line for each configuration: [vectors, configurations, parameters]."""
@@ -292,7 +292,7 @@ class GaussianChart(Chart):
         larger = np.array([along[0, 0], *slopes, 1.0])
         return GaussianChart.around(cpd, self.known, centre), np.tile(larger, int(self.known.sum()))
 
-    def weighed(self, seen: Moments) -> Moments:
+    def weigh(self, seen: Moments) -> Moments:
         """Moments at every configuration; the rows behind its variances are seen and imagined ones."""
         moments = (seen if self.imagined is None else seen + self.imagined).at(np.flatnonzero(self.known))
         return replace(moments, df=moments.df + self.extra)
@@ -325,7 +325,7 @@ class GaussianChart(Chart):
         b = cpd.coefficients.reshape(len(self.known), -1)
         return np.column_stack([cpd.intercept.reshape(-1), b, cpd.variance.reshape(-1)])
 
-    def shaped(self, values: Array) -> dict[str, Array]:
+    def reshape(self, values: Array) -> dict[str, Array]:
         cpd = self.cpd
         return {
             "intercept": values[:, 0].reshape(cpd.intercept.shape),

@@ -57,7 +57,7 @@ class RegressionChart(Chart):
         """A column that the rows cannot tell from those before it stays what it is."""
         every = np.ones(cpd.n_parameters, bool)
         chart = cls(cpd, every, cpd.centre, np.ones(len(every)))
-        s = chart.weighed(seen)
+        s = chart.weigh(seen)
         return chart._told_apart(s.curvature, s.weight)
 
     @staticmethod
@@ -98,7 +98,7 @@ class RegressionChart(Chart):
         if self.cpd.family.ordered:
             theta[:, layout.levels[1:]] = np.exp(theta[:, layout.levels[1:]])
             theta[:, layout.levels] = np.cumsum(theta[:, layout.levels], axis=1)
-        return np.concatenate([layout.shifted(theta, -self.centre), spread], axis=1)[:, None]
+        return np.concatenate([layout.shift(theta, -self.centre), spread], axis=1)[:, None]
 
     def outward(self, cpd: RegressionCpd, along: Array | None) -> tuple[RegressionChart, Array]:
         """The chart around `cpd`, and by what its coordinates are larger. `along` is ∂ its parameters / ∂ those here, where
@@ -110,7 +110,7 @@ class RegressionChart(Chart):
         centre = (along[0, 0] * self.centre - along[0, slopes]) / larger[slopes]
         return RegressionChart.around(cpd, self.free, centre), larger[self.free]
 
-    def weighed(self, seen: Any) -> LocalSlopes:
+    def weigh(self, seen: Any) -> LocalSlopes:
         """`seen` is the regression at which completed rows were looked at, and what they said; None if no row has weight."""
         cpd, statistic = seen
         here, m = self._coordinates(cpd), len(self.free)
@@ -138,7 +138,7 @@ class RegressionChart(Chart):
         """∂ parameters / ∂ coordinates: centres are taken out; NaN for what is fixed."""
         layout, J = cpd.layout, self._by_coordinates(cpd)
         m = layout.size
-        J[:m] = layout.shifted(np.eye(m), -self.centre).T @ J[:m]
+        J[:m] = layout.shift(np.eye(m), -self.centre).T @ J[:m]
         J[m:, m:] *= cpd.dispersion
         J = J[:, self.free]
         J[~self.free] = np.nan
@@ -151,7 +151,7 @@ class RegressionChart(Chart):
     def lines(self, cpd: RegressionCpd) -> Array:
         return np.concatenate([cpd.theta, [cpd.dispersion] if self._spread else []])[None]
 
-    def shaped(self, values: Array) -> dict[str, Array]:
+    def reshape(self, values: Array) -> dict[str, Array]:
         family, layout = self.cpd.family, self.cpd.layout
         levels, slopes = family.shapes(self.cpd.child, len(self.cpd.terms))
         shaped = {family.level_field: values[0, layout.levels].reshape(levels)}
@@ -187,7 +187,7 @@ class RegressionChart(Chart):
 
     def _coordinates(self, cpd: RegressionCpd) -> Array:
         layout = cpd.layout
-        theta = layout.shifted(cpd.theta, self.centre)
+        theta = layout.shift(cpd.theta, self.centre)
         if cpd.family.ordered:
             theta[layout.levels[1:]] = np.log(np.diff(theta[layout.levels]))
         return np.append(theta, [np.log(cpd.dispersion)] if self._spread else [])
@@ -217,11 +217,11 @@ class LinearChart(RegressionChart):
         line, m = line_of(cpd, imagined), cpd.n_parameters
         inner = GaussianChart.of(line, seen, None, how, boundary)
         chart = cls(cpd, np.ones(m, bool), np.zeros(m - 2), np.ones(m), inner, imagined)
-        (block,) = chart.information(cpd, chart.weighed(seen))
+        (block,) = chart.information(cpd, chart.weigh(seen))
         return chart._told_apart(block, float(seen.count.sum()))
 
-    def weighed(self, seen: Moments) -> Any:
-        return self.inner.weighed(seen)
+    def weigh(self, seen: Moments) -> Any:
+        return self.inner.weigh(seen)
 
     def score(self, cpd: RegressionCpd, s: Any) -> Array:
         return np.asarray((self._map.T @ self.inner.score(line_of(cpd, self.offset), s))[self.free])
@@ -254,7 +254,7 @@ def line_of(cpd: RegressionCpd, offset: Mapping[int, float]) -> ConditionalGauss
     >>> line_of(cpd, {1: 0.5}).coefficients
     array([2. , 0.5])
     """
-    line: ConditionalGaussian = cpd.closed()
+    line: ConditionalGaussian = cpd.closed_form()
     if not offset:
         return line
     slopes = line.coefficients.copy()

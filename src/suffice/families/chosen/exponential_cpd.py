@@ -47,7 +47,7 @@ class MemberCpd(Cpd):
     def _entropies(self, held: npt.NDArray[np.bool_]) -> Array:
         return self._each(lambda member: member.entropy())[held]
 
-    def expected(self, derived: RowFormula) -> Array:
+    def mean_of(self, derived: RowFormula) -> Array:
         """The mean in each configuration of what is derived from the child: of T it is A′, of ln h it is A − η·A′ − entropy."""
         if derived.formula in self.family.kind.statistic:
             j = self.family.kind.statistic.index(derived.formula)
@@ -113,8 +113,8 @@ class MemberCpd(Cpd):
         except ModelError as error:
             raise ModelError(f"{self.child.name!r} cannot be drawn: {error.said}") from None
 
-    def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
-        return self._named(self._belief().sample(n, rng).reshape(n, *self.parameters.shape))
+    def _draw_parameters(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
+        return self._by_name(self._belief().sample(n, rng).reshape(n, *self.parameters.shape))
 
     def quantiles_at(self, means: Array, variances: Array, shares: Array) -> Array:
         """Below which so large a share of the members of these means and variances lies; NaN where a mean is."""
@@ -123,12 +123,12 @@ class MemberCpd(Cpd):
         result[known] = self.family.kind.scipy(members).ppf(shares[known])
         return result
 
-    def filled(self, mean: float, variance: float) -> Self:
+    def fill_empty(self, mean: float, variance: float) -> Self:
         kind, one = self.family.kind, np.ones(1)
         own = self.family.parameters_of(kind.from_moments(self.family.distribution, mean * one, variance * one))[0]
         return self._with(np.where(np.isnan(self.parameters), own, self.parameters))
 
-    def moved(self, parent: str, rng: np.random.Generator) -> Self:
+    def perturb(self, parent: str, rng: np.random.Generator) -> Self:
         means = self.means * rng.uniform(0.8, 1.25, self.means.shape)
         members = self.family.kind.from_moments(self.family.distribution, means.reshape(-1), self.variances.reshape(-1))
         return self._with(self.family.parameters_of(members))
@@ -171,12 +171,12 @@ class MemberCpd(Cpd):
             raise ModelError(f"{self.child.name!r} has no {self.noun} at {where}: no row had it; fit with a prior")
         return self.family.member(lines)
 
-    def _named(self, parameters: Array) -> dict[str, Array]:
+    def _by_name(self, parameters: Array) -> dict[str, Array]:
         """Parameters as this distribution holds them."""
         return {"parameters": parameters}
 
     def _with(self, parameters: Array) -> Self:
-        return replace(self, **self._named(parameters.reshape(self.parameters.shape)))  # type: ignore[type-var]
+        return replace(self, **self._by_name(parameters.reshape(self.parameters.shape)))  # type: ignore[type-var]
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         return list(self.family.names), self.parameters.reshape(-1, self.parameters.shape[-1])[:limit].tolist()

@@ -99,7 +99,7 @@ class ExponentialCpd(MemberCpd):
     def to_dict(self) -> dict[str, Any]:
         """The family by its word and its known number, and the parameters."""
         kind = self.family.kind
-        constants = {kind.constant: kind.known(self.family.distribution)} if kind.constant else {}
+        constants = {kind.constant: kind.known_number(self.family.distribution)} if kind.constant else {}
         return {"type": self.types[0], "family": kind.word, "constants": constants, "parameters": flat(self.parameters)}
 
     @classmethod
@@ -178,12 +178,12 @@ class ExponentialNode:
 
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         formulas = [f for f in self.kind.statistic if f != "x"] + ([self.kind.base[0]] if self.kind.base else [])
-        derived = tuple(self.derived(child.name, f) for f in dict.fromkeys(formulas))
+        derived = tuple(self.formula_of(child.name, f) for f in dict.fromkeys(formulas))
         return Request(tuple(p.name for p in parents), (child.name,), derived)
 
-    def derived(self, column: str, formula: str) -> RowFormula:
+    def formula_of(self, column: str, formula: str) -> RowFormula:
         """A formula of a column, with the known number where it has one."""
-        return RowFormula(column, formula, self.kind.known(self.distribution) if formula not in PLAIN else 0.0)
+        return RowFormula(column, formula, self.kind.known_number(self.distribution) if formula not in PLAIN else 0.0)
 
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
         return n_configurations(split(parents)[0]) * len(self.names)
@@ -244,7 +244,7 @@ class ExponentialNode:
         count, total, _ = self.sums(child, moments)
         return self.kind.belief(self.distribution, count, total)
 
-    def imagined(self, child: Variable, parents: Sequence[Variable], count: float, mean: Array) -> Moments:
+    def imagine_rows(self, child: Variable, parents: Sequence[Variable], count: float, mean: Array) -> Moments:
         """So many imagined rows everywhere, whose T average to these numbers; they have no Σ ln h(x), a constant of the data."""
         request = self.needs(child, parents)
         own = dict(zip(self.kind.statistic, np.asarray(mean, dtype=np.float64) * count, strict=True))
@@ -257,23 +257,23 @@ class ExponentialNode:
     def sums(self, child: Variable, moments: Moments) -> tuple[Array, Array, float]:
         """N and S = Σ T(x) of each group, and Σ ln h(x) of all."""
         x = moments.count * (moments.mean[:, -1] + moments.rest[:, -1])
-        parts = [x if f == "x" else moments.sum_of(self.derived(child.name, f)) for f in self.kind.statistic]
+        parts = [x if f == "x" else moments.sum_of(self.formula_of(child.name, f)) for f in self.kind.statistic]
         total = np.stack(parts, axis=-1)
         if np.isnan(total).any():
-            raise self._unknown(
+            raise self._unknown_formula(
                 child, next(f for f, part in zip(self.kind.statistic, parts, strict=True) if np.isnan(part).any())
             )
         formula, sign = self.kind.base or ("", 0.0)
-        base = sign * float(moments.sum_of(self.derived(child.name, formula)).sum()) if formula else 0.0
+        base = sign * float(moments.sum_of(self.formula_of(child.name, formula)).sum()) if formula else 0.0
         return moments.count, total, base
 
     def checked_base(self, child: Variable, base: float) -> float:
         """Σ ln h(x), without which a likelihood is known only up to a constant."""
         if np.isnan(base):
-            raise self._unknown(child, self.kind.base[0] if self.kind.base else "")
+            raise self._unknown_formula(child, self.kind.base[0] if self.kind.base else "")
         return base
 
-    def _unknown(self, child: Variable, formula: str) -> StatisticsError:
+    def _unknown_formula(self, child: Variable, formula: str) -> StatisticsError:
         return StatisticsError(
             f"these statistics do not hold the sum of {formula} of {child.name!r}, which {self!r} needs: gather them from rows, "
             f"with {as_family(child.name, repr(self))}"

@@ -55,14 +55,14 @@ class FiniteFamily(TableNode, Named):
         """How many parameters it has, which scores pay for."""
         raise NotImplementedError
 
-    def fitted(self, child: Any, parents: Sequence[Any], counts: Array) -> Array:
+    def fit_table(self, child: Any, parents: Sequence[Any], counts: Array) -> Array:
         """The table that these counts give. Without parents, or rows, there is nothing to choose between."""
         return np.asarray(self.probs(child, parents, counts)) if parents and counts.sum() > 0 else shares_of(counts)
 
     def log_likelihood(self, child: Variable, seen: Counts) -> float:
         """The log-likelihood at its maximum."""
         parents = seen.variables[:-1]
-        return Table(child, parents, self.fitted(child, parents, seen.dense())).log_likelihood(seen)  # type: ignore[arg-type]
+        return Table(child, parents, self.fit_table(child, parents, seen.dense())).log_likelihood(seen)  # type: ignore[arg-type]
 
     def log_evidence(self, child: Variable, seen: Counts, imagined: Any) -> float:
         raise FitError(f"{child.name!r} is {self!r}, whose evidence has no formula: score it with {BY_BIC}")
@@ -71,7 +71,7 @@ class FiniteFamily(TableNode, Named):
         """The table of this family for what was seen and imagined. Imagined rows count as rows, for modes less one a cell as
         in tables; they make no posterior of its parameters, so that it has no intervals."""
         if imagined is None:
-            return Table(child, tuple(parents), self.fitted(child, parents, seen.dense()), seen)
+            return Table(child, tuple(parents), self.fit_table(child, parents, seen.dense()), seen)
         if not isinstance(imagined, Counts):
             raise FitError(f"{child.name!r} is {self!r}, for which a prior has to imagine rows: use {BDEU}")
         weights = (seen + imagined).dense() - how.less
@@ -80,7 +80,7 @@ class FiniteFamily(TableNode, Named):
                 f"the posterior of {child.name!r} has no mode: count and prior of a cell make {weights.min() + 1.0:g}, below 1; "
                 f"use {BY_MEAN} or a stronger prior"
             )
-        return Table(child, tuple(parents), self.fitted(child, parents, weights), seen)
+        return Table(child, tuple(parents), self.fit_table(child, parents, weights), seen)
 
     def to_dict(self) -> dict[str, Any]:
         """The family as plain values, for JSON: its word and its fields."""

@@ -90,7 +90,7 @@ class NodeKind(Named):
         if "of" in cls.__dict__:
             _kinds[cls.of] = cls()
 
-    def known(self, distribution: Any) -> float:
+    def known_number(self, distribution: Any) -> float:
         """The known number; 0 where there is none."""
         return float(getattr(distribution, self.constant)) if self.constant else 0.0
 
@@ -110,9 +110,9 @@ class NodeKind(Named):
     def log_evidence(self, distribution: Any, imagined: tuple[Array, Array], seen: tuple[Array, Array]) -> Array:
         """ln ∫ p(seen | θ) p(θ | imagined) dθ of each member, but for Σ ln h(x)."""
         prior = self._parameter(distribution, *imagined)
-        return np.asarray(prior.evidence(distribution.learned(_totals(distribution, *seen)), np.zeros(1)))
+        return np.asarray(prior.evidence(distribution.increment(_totals(distribution, *seen)), np.zeros(1)))
 
-    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+    def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]:
         """The rows that a conjugate prior imagines, and the sum of their T."""
         raise NotImplementedError
 
@@ -122,7 +122,7 @@ class NodeKind(Named):
 
     def _parameter(self, distribution: Any, count: Array, total: Array) -> Any:
         """The conjugate distribution of the parameter: that of these rows, without a prior of its own."""
-        learned = distribution.learned(_totals(distribution, count, total))
+        learned = distribution.increment(_totals(distribution, count, total))
         alpha = learned if isinstance(learned, tuple) else tuple(np.moveaxis(learned, -1, 0))
         if not all((np.asarray(a) > 0.0).all() for a in alpha):
             raise FitError(
@@ -142,7 +142,7 @@ class PoissonKind(NodeKind):
     word, of, whole = "poisson-rate", PoissonCounts, True
     base = ("ln x!", -1.0)
 
-    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+    def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]:
         return prior.rate, np.array([prior.shape])
 
     def scipy(self, member: Any) -> Any:
@@ -154,7 +154,7 @@ class ExponentialKind(NodeKind):
 
     word, of = "exponential", Exponential
 
-    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+    def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]:
         return prior.shape, np.array([prior.rate])
 
     def scipy(self, member: Any) -> Any:
@@ -166,7 +166,7 @@ class GeometricKind(NodeKind):
 
     word, of, whole = "geometric", Geometric, True
 
-    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+    def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]:
         return prior.a, np.array([prior.b])
 
     def scipy(self, member: Any) -> Any:
@@ -180,15 +180,15 @@ class BinomialKind(NodeKind):
     base, constant = ("ln C(n, x)", 1.0), "n"
 
     def from_moments(self, distribution: Any, mean: Array, variance: Array) -> Any:
-        n = self.known(distribution)
+        n = self.known_number(distribution)
         return distribution.from_mean(np.clip(mean, 1e-9 * n, (1.0 - 1e-9) * n)[..., None])
 
     def log_likelihood(self, member: Any, count: Array, total: Array) -> Array:
         p, x = np.asarray(member.p), total[..., 0]
         return np.asarray(sc.xlogy(x, p) + sc.xlog1py(member.draws * count - x, -p))
 
-    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
-        return (prior.a + prior.b) / self.known(distribution), np.array([prior.a])
+    def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+        return (prior.a + prior.b) / self.known_number(distribution), np.array([prior.a])
 
     def scipy(self, member: Any) -> Any:
         return st.binom(member.n, member.p)
@@ -200,8 +200,8 @@ class NegativeBinomialKind(NodeKind):
     word, of, whole = "negative-binomial", NegativeBinomialKnownSize, True
     base, constant = ("ln C(x + n - 1, x)", 1.0), "size"
 
-    def imagined(self, distribution: Any, prior: Any) -> tuple[float, Array]:
-        return prior.a / self.known(distribution), np.array([prior.b])
+    def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]:
+        return prior.a / self.known_number(distribution), np.array([prior.b])
 
     def scipy(self, member: Any) -> Any:
         return st.nbinom(member.size, member.p)

@@ -267,9 +267,9 @@ class PartialPooling(Prior):
                 f"{PARTIAL} learns from complete rows how much {child.name!r} differs between groups, and these are not; use "
                 f"{SEPARATE} or {POOLED}, or fill the missing cells in before"
             )
-        return self._imagined(pools[0], child, parents)
+        return self._imagine_pool(pools[0], child, parents)
 
-    def _imagined(self, pool: Pool, child: Variable, parents: Sequence[Variable]) -> Counts:
+    def _imagine_pool(self, pool: Pool, child: Variable, parents: Sequence[Variable]) -> Counts:
         common = self.found[child.name]
         by = {v.name: finite(v, child.name) for v in (*parents, child)}
         others = [p for p in pool.families[pool.nodes.index(child.name)][1:] if p != pool.group]

@@ -77,7 +77,7 @@ class JointLaplace(Laplace):
         inner = np.eye(root.shape[1]) + root[:, :, None] * self.covariance * root[:, None, :]
         return np.asarray(np.linalg.slogdet(inner)[1] + np.log(self._rest(self.probs)))
 
-    def solved(self, eta: Array) -> Array:
+    def newton_step(self, eta: Array) -> Array:
         theta = softmax(eta)
         x = self._inverse(theta, self.gradient(eta))
         share = self.total * (theta * x).sum(axis=1, keepdims=True) / self._rest(theta)[:, None]
@@ -160,10 +160,10 @@ def _chains(rows: JointLaplace, n: int, rng: np.random.Generator) -> Array:
     def of_rest(x: Array, some: Chains) -> Array:
         return of_counts(x, some) + prior.log_prob(x, row[some]) - near.log_prob(x, row[some])
 
-    x = near.drawn(n, rng)
+    x = near.draw(n, rng)
     for _ in range(SWEEPS):
-        x = _slice(x, prior.centre[row], prior.drawn(n, rng), of_counts, rng)
-        x = _slice(x, near.centre[row], near.drawn(n, rng), of_rest, rng)
+        x = _slice(x, prior.centre[row], prior.draw(n, rng), of_counts, rng)
+        x = _slice(x, near.centre[row], near.draw(n, rng), of_rest, rng)
     return softmax(rows.effects[row] + x).reshape(n, U, K)
 
 
@@ -175,7 +175,7 @@ class NormalAround:
     root: Array
     precision: Array
 
-    def drawn(self, n: int, rng: np.random.Generator) -> Array:
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
         """n draws around 0 of each row, one after the other: [n · row, state]."""
         z = rng.standard_normal((n, *self.centre.shape))
         return np.asarray(np.einsum("rkl,nrl->nrk", self.root, z).reshape(-1, z.shape[2]))

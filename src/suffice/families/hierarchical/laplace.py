@@ -117,7 +117,7 @@ class Laplace:
 
     def newton(self, eta: Array) -> Array:
         """The step from η: A⁻¹ times the gradient, shortened where ℓ would not rise."""
-        gradient, step = self.gradient(eta), self.solved(eta)
+        gradient, step = self.gradient(eta), self.newton_step(eta)
         slope = (gradient * step).sum(axis=1)
         length = np.minimum(1.0, FARTHEST / np.maximum(np.abs(step).max(axis=1), FARTHEST))
         for _ in range(60):
@@ -140,7 +140,7 @@ class Laplace:
         np.put_along_axis(n, most, -n.sum(axis=1, keepdims=True), axis=1)
         return np.asarray(n)
 
-    def solved(self, eta: Array) -> Array:
+    def newton_step(self, eta: Array) -> Array:
         """A⁻¹ ℓ′ at η, by Sherman & Morrison."""
         theta = softmax(eta)
         D = self.total * theta + 1.0 / self.variance

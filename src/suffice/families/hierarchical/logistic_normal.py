@@ -92,7 +92,7 @@ class LogisticBelief(PriorBelief):
         along = P.sum(axis=1)
         return np.asarray(P - np.outer(along, along) / along.sum())
 
-    def drawn(self, counts: Array, n: int, rng: np.random.Generator) -> Array:
+    def draw_rows(self, counts: Array, n: int, rng: np.random.Generator) -> Array:
         """n draws of the rows that have these counts: [n, rows, states]."""
         return draw_rows(self._posterior(counts), n, rng)
 
@@ -125,7 +125,7 @@ class JointBelief(LogisticBelief):
 
     covariance: tuple[tuple[float, ...], ...] = ()
 
-    def drawn(self, counts: Array, n: int, rng: np.random.Generator) -> Array:
+    def draw_rows(self, counts: Array, n: int, rng: np.random.Generator) -> Array:
         """n draws of the rows that have these counts: [n, rows, states]."""
         return joint_drawn(self._posterior(counts), n, rng)
 

@@ -60,7 +60,7 @@ class Conjugate(Prior):
             raise FitError(
                 f"the mean of Conjugate for {child.name!r}, {child.family!r}, needs {len(names)} numbers, not {mean!r}"
             )
-        found: Moments = child.family.imagined(child, parents, self.count, np.array(mean))
+        found: Moments = child.family.imagine_rows(child, parents, self.count, np.array(mean))
         return found
 
 
@@ -102,8 +102,8 @@ class ParameterPrior(Prior):
             return None
         import suffice.exponential as room
 
-        count, total = child.family.kind.imagined(chosen, getattr(room, self.distribution)(*self.parameters))
-        found: Moments = child.family.imagined(child, parents, float(count), np.asarray(total) / count)
+        count, total = child.family.kind.imagine_rows(chosen, getattr(room, self.distribution)(*self.parameters))
+        found: Moments = child.family.imagine_rows(child, parents, float(count), np.asarray(total) / count)
         return found
 
 

@@ -121,6 +121,6 @@ class MeanBelief(PriorBelief):
         """The equal-tailed interval of each mean."""
         return self._posterior(seen, n).interval(level)
 
-    def scaled(self, centre: float, scale: float) -> MeanBelief:
+    def rescale(self, centre: float, scale: float) -> MeanBelief:
         """The same of (y − centre) / scale."""
         return MeanBelief((self.mean - centre) / scale, self.spread / scale**2, self.variance / scale**2)

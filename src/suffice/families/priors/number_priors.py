@@ -162,7 +162,7 @@ class GammaPrior(Prior):
         if not isinstance(child, Count) or not all(isinstance(p, Finite) for p in parents):
             return None
         rate = float(bound_numbers(self.rate, [child.name], self)[0])
-        return PoissonNode().imagined(child, parents, rate, np.array([self.shape / rate]))
+        return PoissonNode().imagine_rows(child, parents, rate, np.array([self.shape / rate]))
 
 
 def _values(given: Mapping[str, float] | float | None) -> list[float]:

@@ -125,7 +125,7 @@ class Cpd(Named, Tabular):
         """Whether it is a regression without a formula for sums or integrals over its values, whatever is observed."""
         return False
 
-    def closed(self) -> Any:
+    def closed_form(self) -> Any:
         """The same distribution as a table, a conditional Gaussian or Poisson rates."""
         return self
 
@@ -194,12 +194,12 @@ class Cpd(Named, Tabular):
         """The entropy in each configuration of the finite parents that is `held`."""
         raise NotImplementedError
 
-    def redrawn(self, n: int, rng: np.random.Generator) -> list[Self]:
+    def redraw(self, n: int, rng: np.random.Generator) -> list[Self]:
         """n draws from the posterior of the parameters."""
-        drawn = self._drawn(n, rng)
+        drawn = self._draw_parameters(n, rng)
         return [replace(self, seen=None, imagined=None, **{k: x[i] for k, x in drawn.items()}) for i in range(n)]  # type: ignore[type-var]
 
-    def _drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
+    def _draw_parameters(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         """n draws of each of `arrays`, the first axis."""
         raise no_posterior(self.child)
 
@@ -207,26 +207,26 @@ class Cpd(Named, Tabular):
         """The logarithm whose maximiser, with ln L, the estimate is. `log_scale`: of the child's unit."""
         raise NotImplementedError
 
-    def filled(self, mean: float, variance: float) -> Self:
+    def fill_empty(self, mean: float, variance: float) -> Self:
         """The same, with the mean and variance of the child where it has no parameters."""
         return self
 
-    def kept(self, old: Self, known: npt.NDArray[np.bool_]) -> Self:
+    def keep_old(self, old: Self, known: npt.NDArray[np.bool_]) -> Self:
         """The same with the old parameters in configurations that are not `known`, unless a prior gives them some."""
         known = known.reshape(sizes(self.finite_parents)) | (~self.undefined if self.imagined is not None else False)
         flags = {a: known.reshape(known.shape + (1,) * (x.ndim - known.ndim)) for a, x in self._arrays()}
         return replace(self, **{a: np.where(flags[a], x, getattr(old, a)) for a, x in self._arrays()})  # type: ignore[type-var]
 
-    def moved(self, parent: str, rng: np.random.Generator) -> Self:
+    def perturb(self, parent: str, rng: np.random.Generator) -> Self:
         """The same, with the states of a finite parent moved apart a little, at random."""
         return self
 
     def by_states(self, parent: str) -> list[Array]:
         """What each state of a finite parent, the first axis, says of the child."""
         axis = [p.name for p in self.finite_parents].index(parent)
-        return [np.moveaxis(x, axis, 0) for x in self._told()]
+        return [np.moveaxis(x, axis, 0) for x in self._distinguishing_arrays()]
 
-    def _told(self) -> list[Array]:
+    def _distinguishing_arrays(self) -> list[Array]:
         """Arrays that tell configurations of the finite parents apart."""
         return [x for _, x in self._arrays()]
 
@@ -273,7 +273,7 @@ class Cpd(Named, Tabular):
         codes = tuple(v.code(given[v.name]) for v in self.finite_parents)
         return int(np.ravel_multi_index(codes, sizes(self.finite_parents))) if codes else 0
 
-    def arranged(self, parents: Sequence[str]) -> Self:
+    def reorder(self, parents: Sequence[str]) -> Self:
         """The same distribution with its parents in another order, and without the data it was learned from."""
         before = [v.name for v in self.finite_parents]
         axes = [before.index(p) for p in parents if p in before]
@@ -288,7 +288,7 @@ class Cpd(Named, Tabular):
         """Whether two CPDs of a node are the same numbers, whatever the order of the parents."""
         if type(self) is not type(other) or set(self.parents) != set(other.parents):
             return False
-        other = other.arranged(self.parents)
+        other = other.reorder(self.parents)
         return all(np.array_equal(x, getattr(other, a), equal_nan=True) for a, x in self._arrays())
 
     def _arrays(self) -> list[tuple[str, Array]]:

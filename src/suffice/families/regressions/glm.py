@@ -73,7 +73,7 @@ class Glm(Named, EmSteps):
     sure: ClassVar[bool] = False
     """Whether `advance` is known never to lower what it should raise; else EM looks, and halves its steps."""
     closes: ClassVar[bool] = False
-    """Whether it has a closed form, `closed`, once its numbers are known."""
+    """Whether it has a closed form, `closed_form`, once its numbers are known."""
     by_lms: ClassVar[bool] = False
     """Whether it can be learned row by row: `suffice.learning.complete.lms`."""
     offset: Any = None
@@ -156,7 +156,7 @@ class Glm(Named, EmSteps):
         """The parents that it must have, for they have no coefficients: offset and trials."""
         return tuple(name for name in (self.offset, self.trials) if name is not None)
 
-    def renamed(self, names: Mapping[str, str]) -> Any:
+    def rename(self, names: Mapping[str, str]) -> Any:
         """The same family of a node whose parents have other names."""
         return self
 
@@ -178,7 +178,7 @@ class Glm(Named, EmSteps):
         """Σ w y, by state of a finite child."""
         return np.array([weighted_sum(y, w)])
 
-    def exposed(self, columns: Columns) -> tuple[Array, Array]:
+    def exposure(self, columns: Columns) -> tuple[Array, Array]:
         """Trials and offset of each row; empty where the family has none."""
         none = np.empty(0)
         n = none if self.trials is None else np.ascontiguousarray(columns[self.trials], dtype=np.float64)
@@ -192,7 +192,7 @@ class Glm(Named, EmSteps):
         """The first pass over some rows, which also refuses values that the family cannot have."""
         y = self.values(child, columns)
         w = None if weights is None else np.asarray(weights, dtype=np.float64)
-        n, offset = self.exposed(columns)
+        n, offset = self.exposure(columns)
         sums = [column_sums(p, columns, w) for p in self.regressors(parents)]
         weight = float(len(y) if w is None else w.sum())
         return Summary(
@@ -287,7 +287,7 @@ class Glm(Named, EmSteps):
         """ln p(y) at the η that fits a row alone: without what a dispersion adds, where there is one."""
         return np.zeros(len(y))
 
-    def finished(
+    def finish(
         self, at: Regressors, parents: Sequence[Variable], found: Maximum, summary: Summary, dispersion: float = 1.0
     ) -> Any:
         """The CPD at θ, and what there is to know about the fit."""
@@ -314,7 +314,7 @@ class Glm(Named, EmSteps):
             iterations=found.iterations,
             df=(free if free > 0 else np.nan) if self.dispersed else np.inf,
         )
-        return self.cpd(at.child, tuple(parents), layout.shifted(theta, -at.centre), own, centre=at.centre, fitted=fitted)
+        return self.cpd(at.child, tuple(parents), layout.shift(theta, -at.centre), own, centre=at.centre, fitted=fitted)
 
     def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> RegressionCpd:
         """The CPD of these parameters; the rest are its `centre` and what is `fitted`."""
@@ -335,7 +335,7 @@ class Glm(Named, EmSteps):
         """A draw of each row."""
         raise NotImplementedError
 
-    def closed(self, cpd: Any) -> Any:
+    def closed_form(self, cpd: Any) -> Any:
         """The same distribution as a table, a conditional Gaussian or Poisson rates, if it `closes`."""
         raise NotImplementedError
 
@@ -369,7 +369,7 @@ class OfStates(Glm):
             state = child.states[int(np.argmin(s.child))]
             raise FitError(f"no row has {child.name}={state}, and {self.lost}")
 
-    def closed(self, cpd: Any) -> Any:
+    def closed_form(self, cpd: Any) -> Any:
         return cpd.table()
 
 
@@ -387,7 +387,7 @@ class OnePredictor(Glm):
     single: ClassVar[bool] = True
     response: ClassVar[int]
 
-    def renamed(self, names: Mapping[str, str]) -> Any:
+    def rename(self, names: Mapping[str, str]) -> Any:
         return self if self.offset is None else replace(self, offset=names[self.offset])
 
     def check_child(self, child: Variable) -> None:
@@ -410,7 +410,7 @@ class OnePredictor(Glm):
         self, X: Array, y: Array, w: Array, theta: Array, columns: Columns, *, dispersion: float = 1.0, expected: bool = False
     ) -> Sums:
         """The same, with the curvature that the rows have or are expected to have."""
-        return one_predictor(X, y, w, theta, self.response, self.exposed(columns), 1.0 / dispersion, expected)
+        return one_predictor(X, y, w, theta, self.response, self.exposure(columns), 1.0 / dispersion, expected)
 
     def link(self, mean: float) -> float:
         raise NotImplementedError

@@ -66,9 +66,9 @@ class EmSteps:
     def step(self, cpd: Any, columns: Columns, weights: Array | None = None) -> Any:
         """What completed rows say at the parameters of `cpd`: it adds."""
         at = Regressors(cpd.child, cpd.regressors, cpd.centre)
-        theta = cpd.layout.shifted(cpd.theta, cpd.centre)
+        theta = cpd.layout.shift(cpd.theta, cpd.centre)
         known = self.summary(cpd.child, cpd.parent_variables, columns, weights)
-        sums = self.measure(at, theta, columns, weights, **self.told(cpd))
+        sums = self.measure(at, theta, columns, weights, **self.pass_options(cpd))
         return ExpectedSums(sums, known.columns, known.child, self.shape_slopes(at, theta, cpd.dispersion, columns, weights))
 
     def advance(self, cpd: Any, statistic: tuple[Any, ...]) -> Any:
@@ -78,14 +78,14 @@ class EmSteps:
         if not s.weight > 0:
             return cpd
         layout, at = cpd.layout, Regressors(cpd.child, cpd.regressors, cpd.centre)
-        theta, penalty = layout.shifted(cpd.theta, cpd.centre), self.penalty(at)
+        theta, penalty = layout.shift(cpd.theta, cpd.centre), self.penalty(at)
         curvature, slope = s.hessian + penalty, s.gradient - penalty @ theta
         kept = independent(curvature, cpd.child.name)
         scale = np.sqrt(np.diag(curvature)[kept])
         ahead = theta.copy()
         ahead[kept] += np.linalg.solve(curvature[np.ix_(kept, kept)] / scale[:, None] / scale, slope[kept] / scale) / scale
-        ahead = self.allowed(layout, theta, ahead)
-        plain = layout.shifted(ahead, -cpd.centre)
+        ahead = self.limit_step(layout, theta, ahead)
+        plain = layout.shift(ahead, -cpd.centre)
         numbers = are_numbers(cpd.regressors)
         centre = np.where(numbers, found.columns / s.weight, cpd.centre)
         return self.cpd(cpd.child, cpd.parent_variables, plain, self.dispersion_at(cpd, s, found.shape), centre=centre)
@@ -96,7 +96,7 @@ class EmSteps:
         found = ExpectedSums(*statistic)
         s, d = Sums(*found.sums), cpd.dispersion if self.dispersed else 1.0
         penalty = self.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))
-        g, H = s.gradient / d - penalty @ cpd.layout.shifted(cpd.theta, cpd.centre), s.hessian / d + penalty
+        g, H = s.gradient / d - penalty @ cpd.layout.shift(cpd.theta, cpd.centre), s.hessian / d + penalty
         if not (self.dispersed or self.profiled):
             return g, H, s.weight
         slope, curve = self.dispersion_slopes(cpd, s, found.shape)
@@ -114,7 +114,7 @@ class EmSteps:
         penalty = self.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))
         return -0.5 * float(cpd.theta @ penalty @ cpd.theta)
 
-    def told(self, cpd: Any) -> dict[str, float]:
+    def pass_options(self, cpd: Any) -> dict[str, float]:
         """What a pass is told besides θ."""
         return {}
 
@@ -122,7 +122,7 @@ class EmSteps:
         """The derivatives by the logarithm of a shape, of a family that has one to climb to."""
         return np.zeros(0)
 
-    def allowed(self, layout: ParameterLayout, theta: Array, ahead: Array) -> Array:
+    def limit_step(self, layout: ParameterLayout, theta: Array, ahead: Array) -> Array:
         """Parameters ahead, or as far on the way to them as parameters may be."""
         return ahead
 

@@ -46,10 +46,10 @@ def after_more_rows(cpd: Any, rows: Any) -> Any:
         )
     at, layout = Regressors(cpd.child, cpd.regressors, cpd.centre), cpd.layout
     before = Quadratic(
-        layout.shifted(cpd.theta, cpd.centre), np.linalg.inv(layout.around(old.covariance / old.dispersion, cpd.centre))
+        layout.shift(cpd.theta, cpd.centre), np.linalg.inv(layout.around(old.covariance / old.dispersion, cpd.centre))
     )
     new: Summary = rows.fold(Pass(family.summary, (cpd.child, cpd.parent_variables)))
-    found = _ascend(family, at, before, before.mean, rows, family.told(cpd))
+    found = _ascend(family, at, before, before.mean, rows, family.pass_options(cpd))
     loss = -2.0 * before.value(found.theta)
     s = found.sums
     both = s._replace(
@@ -58,7 +58,7 @@ def after_more_rows(cpd: Any, rows: Any) -> Any:
         weight=s.weight + old.weight,
     )
     summary = new._replace(weight=new.weight + old.weight, base=new.base + _base(cpd))
-    done = family.finished(at, cpd.parent_variables, found._replace(sums=both), summary, cpd.dispersion)
+    done = family.finish(at, cpd.parent_variables, found._replace(sums=both), summary, cpd.dispersion)
     if not family.profiled:
         return done
     own = float(rows.fold(Pass(family.of_shape, (family.log_likelihood_of, at, found.theta, 1.0 / cpd.dispersion))))
@@ -77,12 +77,12 @@ def refit(cpd: Any, rows: Any) -> Any:
     """The regression fitted again to all rows, from where it was: what a fit to them from the beginning gives."""
     family, at = cpd.family, Regressors(cpd.child, cpd.regressors, cpd.centre)
     summary: Summary = rows.fold(Pass(family.summary, (cpd.child, cpd.parent_variables)))
-    theta = cpd.layout.shifted(cpd.theta, cpd.centre)
+    theta = cpd.layout.shift(cpd.theta, cpd.centre)
     found = _ascend(family, at, Quadratic(np.zeros(len(theta)), family.penalty(at)), theta, rows, {})
     if not family.canonical:  # the covariance is that of the expected curvature
         s = rows.fold(Pass(family.measure, (at, found.theta), {"expected": True}))
         found = found._replace(covariance=np.linalg.inv(s.hessian + family.penalty(at)))
-    return family.finished(at, cpd.parent_variables, found, summary)
+    return family.finish(at, cpd.parent_variables, found, summary)
 
 
 def _ascend(family: Any, at: Regressors, before: Quadratic, theta: Array, rows: Any, told: Mapping[str, float]) -> Maximum:

@@ -91,7 +91,7 @@ class Linear(OnePredictor):
     def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.norm(eta, np.sqrt(dispersion))
 
-    def opened(self, line: ConditionalGaussian) -> RegressionCpd:
+    def from_closed(self, line: ConditionalGaussian) -> RegressionCpd:
         """Back from it: the effect of a state is what it changes where all other parents are in their first state."""
         at_first = (0,) * len(line.finite_parents)
         level, slopes = line.intercept[at_first], line.coefficients[at_first]
@@ -112,7 +112,7 @@ class Linear(OnePredictor):
                 L[i, i], L[0, i] = along[place[term], place[term]], along[0, place[term]]
         return np.asarray(L)
 
-    def closed(self, cpd: RegressionCpd) -> ConditionalGaussian:
+    def closed_form(self, cpd: RegressionCpd) -> ConditionalGaussian:
         """A conditional Gaussian: its intercepts are η in each configuration of the finite parents, the numbers being 0."""
         levels = cpd.predictor_by_states()
         slopes = [1.0 if p == self.offset else float(cpd.coefficients[cpd.terms.index(p)]) for p in cpd.real_parents]
@@ -218,7 +218,7 @@ def fitted_line(family: Any, child: Variable, parents: Sequence[Variable], seen:
     inside = np.linalg.inv(covariance)
     inside[1:, 1:] -= penalty
     s = Sums(-0.5 * rss, np.zeros(1 + len(b)), inside, rss, N)
-    return family.finished(at, parents, Maximum(np.append(level, b), s, covariance, 1), blank)
+    return family.finish(at, parents, Maximum(np.append(level, b), s, covariance, 1), blank)
 
 
 def _order(own: Sequence[Variable], finite: Sequence[Finite], free: Sequence[str]) -> npt.NDArray[np.intp]:

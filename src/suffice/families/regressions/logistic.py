@@ -116,21 +116,21 @@ class Logistic(OfStates):
         from those before it stays where it is."""
         s = Working(*statistic)
         kept = self.independent(cpd, s)
-        moved, gain = self._bounded(cpd, s, kept)
-        further, more = self._damped(cpd, s, kept) if s.hessian.size else (moved, gain)
+        moved, gain = self._bounded_step(cpd, s, kept)
+        further, more = self._damped_step(cpd, s, kept) if s.hessian.size else (moved, gain)
         return _after_step(cpd, further if more > gain else moved, s.scatter)
 
     def independent(self, cpd: RegressionCpd, s: Working) -> npt.NDArray[np.intp]:
         """The columns, the intercept first, that the rows (or the ridge) can tell from those before them."""
         return independent(self._half(cpd, s), cpd.child.name)
 
-    def _bounded(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
+    def _bounded_step(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """The step to the top of the bound, and what it gains at least."""
         G, moved = self._gradient(cpd, s), np.zeros_like(s.gradient)
         moved[:, kept] = _solve_positive(self._half(cpd, s)[np.ix_(kept, kept)], (G + G.sum(axis=0))[:, kept].T).T
         return moved, 0.5 * float(np.sum(G * moved))
 
-    def _damped(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
+    def _damped_step(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """As much of the Newton step as is safe, and what it gains at least: nothing where its digits are in doubt."""
         try:
             d, error = self._direction(cpd, s, kept)
@@ -185,7 +185,7 @@ class Logistic(OfStates):
     def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
         """The same, the predictors of the states one after the other."""
         if len(theta) == len(X):
-            return one_predictor(X, y.astype(np.float64), w, theta, self.response, self.exposed(columns), 1.0, False)
+            return one_predictor(X, y.astype(np.float64), w, theta, self.response, self.exposure(columns), 1.0, False)
         from suffice.kernels.regressions.regression import softmax_sums
 
         theta = theta.reshape(-1, len(X))
@@ -214,7 +214,7 @@ class Logistic(OfStates):
 
 def _sums(cpd: RegressionCpd, X: Array, y: npt.NDArray[np.intp], w: Array, curved: bool) -> Working:
     layout = cpd.layout
-    log_p = cpd.family.log_probs(layout.predictors(layout.shifted(cpd.theta, cpd.centre)) @ X)
+    log_p = cpd.family.log_probs(layout.predictors(layout.shift(cpd.theta, cpd.centre)) @ X)
     P, rest = np.exp(log_p), -np.expm1(log_p)  # which keeps its digits where p is nearly 1
     residual, rows = -P, np.arange(len(y))
     residual[y, rows] = rest[y, rows]
@@ -274,7 +274,7 @@ def _solve_positive(A: Array, b: Array) -> Array:
 def _after_step(cpd: RegressionCpd, moved: Array, scatter: Array) -> RegressionCpd:
     """The regression after a step in centred columns, its centre moved to the mean of the numbers."""
     layout = cpd.layout
-    theta = layout.shifted(layout.shifted(cpd.theta, cpd.centre) + moved.reshape(-1), -cpd.centre)
+    theta = layout.shift(layout.shift(cpd.theta, cpd.centre) + moved.reshape(-1), -cpd.centre)
     mean = scatter[0, 1:] / scatter[0, 0] if scatter[0, 0] > 0 else np.zeros_like(cpd.centre)
     centre = cpd.centre + np.where(are_numbers(cpd.parent_variables), mean, 0.0)
     own: RegressionCpd = cpd.family.cpd(cpd.child, cpd.parent_variables, theta, centre=centre)

@@ -63,7 +63,7 @@ class ProportionalOdds(OfStates):
             return Sums(-np.inf, np.zeros(len(theta)), np.zeros((len(theta), len(theta))), 0.0, 0.0)
         return _sums(X, y, w, theta[:cuts], theta[cuts:])
 
-    def allowed(self, layout: ParameterLayout, theta: Array, ahead: Array) -> Array:
+    def limit_step(self, layout: ParameterLayout, theta: Array, ahead: Array) -> Array:
         """On the way ahead until two cut points would have come nine tenths of their distance nearer."""
         now, then = np.diff(theta[layout.levels]), np.diff(ahead[layout.levels])
         shares = np.where(then < 0.1 * now, 0.9 * now / np.where(then < now, now - then, 1.0), 1.0)

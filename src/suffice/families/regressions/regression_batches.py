@@ -102,7 +102,7 @@ class RegressionBatch(NamedTuple):
         if response is None:
             each = (self.family.sums(Z[m], y, weight, t, columns) for m, t in zip(self.members, self.theta, strict=True))
             return ManySums(*(np.array(part) for part in zip(*each, strict=True)))
-        return self._by_kernel(Z, np.asarray(y, dtype=np.float64), self.family.exposed(columns), weight, response)
+        return self._by_kernel(Z, np.asarray(y, dtype=np.float64), self.family.exposure(columns), weight, response)
 
     def _by_kernel(self, Z: Array, y: Array, exposed: tuple[Array, Array], weight: Array, response: int) -> ManySums:
         from suffice.kernels.regressions.regression import regression_sums

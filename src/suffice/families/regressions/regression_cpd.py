@@ -117,8 +117,8 @@ class RegressionCpd(Cpd):
     def is_open(self) -> bool:
         return not self.family.linear and (bool(self.real_parents) or not self.family.closes)
 
-    def closed(self) -> Any:
-        return self.family.closed(self)
+    def closed_form(self) -> Any:
+        return self.family.closed_form(self)
 
     @property
     def has_covariance(self) -> bool:
@@ -128,7 +128,7 @@ class RegressionCpd(Cpd):
     @property
     def standard_errors(self) -> Array:
         """Of the intercept (or the cut points), then of the coefficients; of several predictors, a row for each."""
-        return self._fitted().standard_errors.reshape(self.numbers.shape)
+        return self._require_fit().standard_errors.reshape(self.numbers.shape)
 
     def plot(self, ax: Any = None) -> Any:
         """The intercept (or the cut points) and the coefficients, after a fit with their 95 % intervals, by matplotlib; gives the
@@ -147,7 +147,7 @@ class RegressionCpd(Cpd):
     def interval(self, level: float = 0.95) -> Interval:
         """Wald intervals of the intercept (or the cut points), then of the coefficients, of several predictors a row for each:
         normal quantiles around the estimate, those of a Student t where the dispersion is estimated."""
-        return self._fitted().interval(self.numbers, level)
+        return self._require_fit().interval(self.numbers, level)
 
     def log_likelihood(self, statistic: Any) -> float:
         raise needs_rows(self.child)
@@ -167,9 +167,9 @@ class RegressionCpd(Cpd):
     def by_states(self, parent: str) -> list[Array]:
         return [self.effects(parent)]
 
-    def redrawn(self, n: int, rng: np.random.Generator) -> list[Self]:
+    def redraw(self, n: int, rng: np.random.Generator) -> list[Self]:
         """n draws from the normal approximation of the posterior."""
-        theta, levels = Coefficients(self).drawn(np.eye(len(self.theta)), n, rng), self.layout.levels
+        theta, levels = Coefficients(self).draw_predictors(np.eye(len(self.theta)), n, rng), self.layout.levels
         if self.family.ordered:  # cut points that cross in a draw are put in order
             theta[:, levels] = np.sort(theta[:, levels], axis=1)
         return [self.family.cpd(self.child, self.parent_variables, row, self.dispersion, centre=self.centre) for row in theta]
@@ -177,7 +177,7 @@ class RegressionCpd(Cpd):
     def like(self, other: Self) -> Self:
         return replace(super().like(other), centre=other.centre)
 
-    def moved(self, parent: str, rng: np.random.Generator) -> Self:
+    def perturb(self, parent: str, rng: np.random.Generator) -> Self:
         """The same, with the effects of a finite parent's states moved apart a little, at random."""
         layout, theta = self.layout, self.theta.copy()
         own = layout.slopes[:, self.columns_of(parent)]
@@ -187,7 +187,7 @@ class RegressionCpd(Cpd):
     def predictor(self, columns: Columns, n: int) -> Array:
         """η of each of n rows; of a family that has several predictors, a row for each of them."""
         layout = self.layout
-        rows = layout.predictors(layout.shifted(self.theta, self.centre))
+        rows = layout.predictors(layout.shift(self.theta, self.centre))
         eta = predict_rows(rows, self.regressors, columns, self.centre, n, self.child.name)
         eta = eta if self.family.offset is None else np.asarray(eta + columns[self.family.offset])
         return np.asarray(eta[0]) if self.family.single else eta
@@ -226,7 +226,7 @@ class RegressionCpd(Cpd):
         probs = np.exp(self.log_probs(*configurations(finite))).T
         return Table(self.child, finite, probs.reshape(*sizes(finite), self.child.n_states))
 
-    def arranged(self, parents: Sequence[str]) -> Self:
+    def reorder(self, parents: Sequence[str]) -> Self:
         """The same distribution, the parents in another order or some of them left out."""
         return self if tuple(parents) == self.parents else self._of(parents, self.family, self.theta)
 
@@ -237,7 +237,7 @@ class RegressionCpd(Cpd):
         off = np.zeros(len(self.terms))
         for p in moving.keys() - {family.offset}:
             off[self.columns_of(p)] = moving[p]
-        theta = self.layout.shifted(self.theta, off)
+        theta = self.layout.shift(self.theta, off)
         if family.offset in moving:
             theta[self.layout.levels] += moving[family.offset]
             family = replace(family, offset=None)
@@ -254,10 +254,10 @@ class RegressionCpd(Cpd):
         cpd: Self = family.cpd(self.child, variables, theta[order], self.dispersion, centre=self.centre[columns], fitted=fitted)
         return cpd
 
-    def renamed(self, child: Variable, parents: Sequence[Variable]) -> Self:
+    def rename(self, child: Variable, parents: Sequence[Variable]) -> Self:
         """The same numbers of another node, whose parents correspond in their order."""
         names = dict(zip(self.parents, (p.name for p in parents), strict=True))
-        family, fields = self.family.renamed(names), {"centre": self.centre, "fitted": self.fitted}
+        family, fields = self.family.rename(names), {"centre": self.centre, "fitted": self.fitted}
         cpd: Self = family.cpd(child, tuple(parents), self.theta, self.dispersion, **fields)
         return cpd
 
@@ -274,7 +274,7 @@ class RegressionCpd(Cpd):
         mine, theirs = (replace(cpd.family, ridge=0.0) for cpd in (self, other))
         if mine != theirs or set(self.parents) != set(other.parents):
             return False
-        other = other.arranged(self.parents)
+        other = other.reorder(self.parents)
         return np.array_equal(self.theta, other.theta) and self.dispersion == other.dispersion
 
     def to_dict(self) -> dict[str, Any]:
@@ -325,7 +325,7 @@ class RegressionCpd(Cpd):
             raise ModelError(f"the {called} of {self.child.name!r} must be {what}")
         object.__setattr__(self, name, freeze(array) if shape else float(array))
 
-    def _fitted(self) -> Fitted:
+    def _require_fit(self) -> Fitted:
         if self.fitted is None:
             raise FitError(
                 f"{self.child.name!r} was not fitted to complete rows by itself (it was written down, read from a file, or "

@@ -89,8 +89,8 @@ class BinomialLogit(_OfCounts):
 
     trials: str | None = None
 
-    def renamed(self, names: Mapping[str, str]) -> Any:
-        own = super().renamed(names)
+    def rename(self, names: Mapping[str, str]) -> Any:
+        own = super().rename(names)
         return own if self.trials is None else replace(own, trials=names[self.trials])
 
     response: ClassVar[int] = 1
@@ -210,7 +210,7 @@ class PoissonLog(_Counts):
     def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
         return stats.poisson(self.mean(eta))
 
-    def closed(self, cpd: RegressionCpd) -> PoissonRates:
+    def closed_form(self, cpd: RegressionCpd) -> PoissonRates:
         return PoissonRates(cpd.child, cpd.finite_parents, self.mean(cpd.predictor_by_states()))
 
 
@@ -237,10 +237,10 @@ class NegativeBinomialLog(_Counts):
         """What a function of counts, predictors, weights and shape says of some rows at θ."""
         y = self.values(at.child, columns)
         eta = predict_rows(theta[None], at.parents, columns, at.centre, len(y), at.child.name)[0]
-        offset = self.exposed(columns)[1]
+        offset = self.exposure(columns)[1]
         return what(y, eta + offset if offset.size else eta, np.ones(len(y)) if weights is None else weights, shape)
 
-    def told(self, cpd: Any) -> dict[str, float]:
+    def pass_options(self, cpd: Any) -> dict[str, float]:
         return {"dispersion": cpd.dispersion}
 
     def shape_slopes(self, at: Regressors, theta: Array, dispersion: float, columns: Columns, weights: Array | None) -> Array:

@@ -120,7 +120,7 @@ def head(tokens: Tokens, variables: dict[str, Finite]) -> ProbabilityBlock:
         if len(names) == 1:
             raise tokens.error("a parent is missing after '|'", at)
     elif not tokens.accept(")"):
-        raise tokens.unexpected("')' or '|' after the one variable that the block defines")
+        raise tokens.unexpected_token("')' or '|' after the one variable that the block defines")
     tokens.expect("{")
     child, *parents = family = [variable_of(variables, name, lambda: tokens.line(start)) for name in names]
     if len(parents) > MAX_PARENTS:
@@ -156,7 +156,7 @@ def read_rows(block: ProbabilityBlock, codes_of: Codes, *, colon: bool) -> None:
 def _code(block: ProbabilityBlock, k: int, codes: dict[str, int]) -> int:
     """The code of the k-th parent's state, which is not written as usual: with other escapes, or not known at all."""
     at, parent = block.tokens.at + 1 + k, block.parents[k]
-    state = block.tokens.unquoted(at, f"a state of {show(parent.name)}")
+    state = block.tokens.unquote(at, f"a state of {show(parent.name)}")
     found = codes.get(quote(state))
     if found is None:
         raise block.tokens.error(f"variable {show(parent.name)} has no state {show(state)}{hint(state, parent.states)}", at)
@@ -169,4 +169,4 @@ def _misshapen(block: ProbabilityBlock, n_parents: int, colon: bool) -> FormatEr
     n = len(tokens.until(")"))
     if n != n_parents:
         return tokens.error(f"the row names {n} states for the {n_parents} parents of {show(block.child.name)}", at)
-    return tokens.unexpected("':'" if colon else "')'")
+    return tokens.unexpected_token("':'" if colon else "')'")

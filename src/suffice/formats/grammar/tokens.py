@@ -86,7 +86,7 @@ class Tokens:
     def error(self, message: str, at: int | None = None) -> FormatError:
         return FormatError(message, line=self.line(self.at if at is None else at))
 
-    def unexpected(self, wanted: str, at: int | None = None) -> FormatError:
+    def unexpected_token(self, wanted: str, at: int | None = None) -> FormatError:
         found = self.words[min(self.at if at is None else at, len(self.words) - 1)]
         return self.error(
             f"expected {wanted}, found {show(found)}" if found else f"the file ends where {wanted} was expected", at
@@ -106,11 +106,11 @@ class Tokens:
     def expect(self, *words: str) -> None:
         for word in words:
             if not self.accept(word):
-                raise self.unexpected(f"{word!r}")
+                raise self.unexpected_token(f"{word!r}")
 
     def name(self, what: str) -> str:
         """The next word, a name: without its quotes if it has any."""
-        name = self.unquoted(self.at, what)
+        name = self.unquote(self.at, what)
         self.at += 1
         return name
 
@@ -118,12 +118,12 @@ class Tokens:
         """Names that stand side by side from a position on."""
         if {word[0] for word in words}.isdisjoint(self.grammar.marks + ',"p'):
             return words
-        return [self.unquoted(at + k, what) for k in range(len(words))]
+        return [self.unquote(at + k, what) for k in range(len(words))]
 
-    def unquoted(self, at: int, what: str) -> str:
+    def unquote(self, at: int, what: str) -> str:
         word = self.words[at]
         if not word or word[0] == "," or word[0] in self.grammar.marks or word.startswith(("property ", "property\t")):
-            raise self.unexpected(what, at)
+            raise self.unexpected_token(what, at)
         if word[0] != '"':
             return word
         if not _CLOSED.fullmatch(word):
@@ -147,12 +147,12 @@ class Tokens:
         except NotANumberError as error:
             place = self.words.index(error.word, at)
             is_mark = error.word[0] in self.grammar.marks
-            raise (self.unexpected("a number", place) if is_mark else self.error(str(error), place)) from None
+            raise (self.unexpected_token("a number", place) if is_mark else self.error(str(error), place)) from None
 
     def count(self, what: str) -> int:
         """The next word, a whole number."""
         if not _WHOLE.fullmatch(self.word):
-            raise self.unexpected(what)
+            raise self.unexpected_token(what)
         self.at += 1
         return int(self.words[self.at - 1])
 

@@ -46,7 +46,7 @@ def step_batches(
     """The rows of numbers, counts and regressions that are needed in every expectation, by phase and component."""
     states = [v.name for v in layout.space.states]
     for number, same in _same_nodes(layout):
-        nodes = layout.emitted(layout.phases[number], by_table=False)
+        nodes = layout.emitting_nodes(layout.phases[number], by_table=False)
         if not nodes:
             continue
         some = np.flatnonzero(np.isin(phase, same))
@@ -72,7 +72,7 @@ def step_batches(
             if shown is not None and not rest.trivial:
                 found += batches(rest, shown)
         for node in nodes.values():
-            if (seen := finder.seen(node, missing)) is not None:
+            if (seen := finder.complete_rows(node, missing)) is not None:
                 component = finder.component(node.name)
                 found += batches(component, ObservedRows.of(component, own.columns, seen, layout.units, own.weights, some[seen]))
         yield layout.phases[number], tuple(found), tuple(normal)
@@ -82,7 +82,7 @@ def _same_nodes(layout: StepLayout) -> list[tuple[int, list[int]]]:
     """The phases, those together that emit numbers by the same parameters."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for phase in layout.phases:
-        keys = tuple(phase.keys[n] for n in layout.emitted(phase, by_table=False))
+        keys = tuple(phase.keys[n] for n in layout.emitting_nodes(phase, by_table=False))
         groups.setdefault(keys, []).append(phase.number)
     return [(numbers[-1], numbers) for numbers in groups.values()]
 
@@ -106,21 +106,21 @@ class Match(NamedTuple):
         extra = tuple(i for i, v in enumerate(component.states) if v.name not in names)
         return cls(index, n, component.shape, extra)
 
-    def summed(self, log_weight: Array) -> tuple[Array, Array]:
+    def sum_out(self, log_weight: Array) -> tuple[Array, Array]:
         """ln Σ w over the extra axes, and the shares w / Σ w within it: (states, extra states, rows)."""
         wide = np.moveaxis(log_weight.reshape(*self.shape, -1), self.extra, range(-1 - len(self.extra), -1))
         wide = wide.reshape(self.n_states, -1, log_weight.shape[1])
         total = log_sum(wide, 1)
         return total, np.exp(wide - total[:, None])
 
-    def widened(self, weight: Array, inside: Array) -> Array:
+    def widen(self, weight: Array, inside: Array) -> Array:
         """Weights of the component's states from those without the extra axes."""
         inner = [n for i, n in enumerate(self.shape) if i not in self.extra]
         wide = (weight[:, None] * inside).reshape(*inner, *(self.shape[i] for i in self.extra), -1)
         back = np.moveaxis(wide, range(-1 - len(self.extra), -1), self.extra)
         return back.reshape(-1, weight.shape[1])
 
-    def pooled(self, weight: Array) -> Array:
+    def pool(self, weight: Array) -> Array:
         """Weights of joint states (first axis) summed to those of the component."""
         if self.n_states == len(weight) and (self.place == np.arange(len(weight))).all():
             return weight

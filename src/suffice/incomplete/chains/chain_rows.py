@@ -148,9 +148,9 @@ class ChainRows(ReducedSteps):
     def likelihoods(self, theta: Theta) -> tuple[Likelihoods, list[Scored]]:
         """p(what steps show | states), and what was remembered of numbers."""
         scored: list[Scored] = []
-        return self._shown(theta, self._scored(theta, scored)), scored
+        return self._likelihoods(theta, self._log_likelihoods(theta, scored)), scored
 
-    def _shown(self, theta: Theta, log_likelihood: Array | None) -> Likelihoods:
+    def _likelihoods(self, theta: Theta, log_likelihood: Array | None) -> Likelihoods:
         """The likelihoods of tables beside those of the rest."""
         symbols, table = None, None
         if self.symbols is not None:
@@ -162,7 +162,7 @@ class ChainRows(ReducedSteps):
                 symbols, table = self.symbols.kind, np.exp(logs)
         return Likelihoods(symbols, table, log_likelihood)
 
-    def _scored(self, theta: Theta, scored: list[Scored]) -> Array | None:
+    def _log_likelihoods(self, theta: Theta, scored: list[Scored]) -> Array | None:
         """Log likelihoods of what steps show but for tables."""
         if not self.dense:
             return None
@@ -171,7 +171,7 @@ class ChainRows(ReducedSteps):
         if not fresh:  # zeros would cost another pass
             log_likelihood[:] = 0.0
         for phase, own, normal in self.dense:
-            local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
+            local = local_parameters(theta, phase, self.layout.emitting_nodes(phase, by_table=False))
             for steps in normal:
                 steps.score(steps.normals(local), log_likelihood, fresh=fresh)
                 fresh = False
@@ -186,7 +186,7 @@ class ChainRows(ReducedSteps):
         [(phase, own, normal)] = self.dense
         return (phase, normal[0]) if not own and len(normal) == 1 and normal[0].fills(self.n_steps) else None
 
-    def expected(self, theta: Theta) -> Expectation:
+    def expect(self, theta: Theta) -> Expectation:
         """What the sequences are expected to count, and ln p of what they show."""
         moments: Spread | None = None
         scored: list[Scored] = []
@@ -195,7 +195,7 @@ class ChainRows(ReducedSteps):
             found = expect_states(steps)
         else:
             phase, normal = self._alone
-            local = local_parameters(theta, phase, self.layout.emitted(phase, by_table=False))
+            local = local_parameters(theta, phase, self.layout.emitting_nodes(phase, by_table=False))
             codes, matrices = self.matrices(theta)
             steps = StateSteps(self.starts, codes, matrices, weights=self.weight)
             found, moments = expect_numbers(steps, normal.normals(local))
@@ -214,7 +214,7 @@ class ChainRows(ReducedSteps):
         if self.symbols is not None:
             counts = self._by_symbol(self.symbols, posterior) if counts is None else counts
             self._count_symbols(theta, self.symbols, counts, total)
-        parts = [total, *(self._gathered(s, posterior) for s in scored), *self._normal(posterior, moments)]
+        parts = [total, *(self._gather_scored(s, posterior) for s in scored), *self._normal(posterior, moments)]
         return reduce(add_up, parts)
 
     def posterior(self, theta: Theta, names: Collection[str], *, smooth: bool) -> StatesFound:
@@ -237,14 +237,14 @@ class ChainRows(ReducedSteps):
         own = {n: np.append(space.digits[n, 0], -1).astype(np.int32) for n in space.unknown}  # no path is -1, the last
         return {name: digits[found.paths] for name, digits in own.items()}, found.log_prob
 
-    def drawn(self, theta: Theta, rng: np.random.Generator) -> Drawn:
+    def draw_paths(self, theta: Theta, rng: np.random.Generator) -> Drawn:
         """Paths of the unknown variables given all that is seen."""
         steps, scored = self.steps(theta)
         path, space = draw_paths(steps, rng.random(self.n_steps)).astype(np.int64), self.layout.space
         states = {n: np.append(space.digits[n, 0], -1)[path] for n in space.unknown}
         return Drawn(states, [ShownPart(self, certain(path, space.size), scored)])
 
-    def followed(self, theta: Theta, before: Array | None, names: Collection[str]) -> Followed:
+    def follow(self, theta: Theta, before: Array | None, names: Collection[str]) -> Followed:
         """The filter after the last step, by the joint states before it."""
         steps, scored = self.steps(theta)
         space, top = self.layout.space, 0.0
@@ -267,7 +267,7 @@ class ChainRows(ReducedSteps):
         nothing = np.zeros(self.layout.tables.n_cells)
         for phase, _, normal in self.dense:
             for steps in normal:
-                own = steps.gathered(posterior) if moments is None else steps.by_node(moments)
+                own = steps.gather(posterior) if moments is None else steps.by_node(moments)
                 yield Expectation(0.0, nothing, {phase.keys[n]: groups for n, groups in own.items()}, {})
 
     def matrices(self, theta: Theta) -> tuple[npt.NDArray[np.int32], Array]:
@@ -296,13 +296,13 @@ class ChainRows(ReducedSteps):
 
     def _moving(self) -> Iterable[Moving]:
         """The phases that there are, with what makes their transitions: kept if it is little."""
-        return self._kept if len(self.transitions.phase) * self.layout.space.size**2 <= LITTLE else self._made()
+        return self._kept if len(self.transitions.phase) * self.layout.space.size**2 <= LITTLE else self._make_batches()
 
     @cached_property
     def _kept(self) -> list[Moving]:
-        return list(self._made())
+        return list(self._make_batches())
 
-    def _made(self) -> Iterator[Moving]:
+    def _make_batches(self) -> Iterator[Moving]:
         K = self.layout.space.size
         for phase in self.layout.phases:
             some, codes = self.transitions.of_phase(phase.number)
@@ -341,14 +341,14 @@ class ChainRows(ReducedSteps):
         log_weight, joint = log_weights(batch, theta, columns)
         match, inside = Match.of(batch.component, self.layout.space), None
         if match.extra:
-            log_weight, inside = match.summed(log_weight)
+            log_weight, inside = match.sum_out(log_weight)
         log_likelihood[:, batch.rows.row] += log_weight[match.place]
         return Scored(batch, phase.keys, theta, columns, joint, inside)
 
-    def _gathered(self, scored: Scored, posterior: Array) -> Expectation:
+    def _gather_scored(self, scored: Scored, posterior: Array) -> Expectation:
         batch, match = scored.batch, Match.of(scored.batch.component, self.layout.space)
-        weight = match.pooled(posterior[:, batch.rows.row]) * batch.rows.weight
-        weight = weight if scored.inside is None else match.widened(weight, scored.inside)
+        weight = match.pool(posterior[:, batch.rows.row]) * batch.rows.weight
+        weight = weight if scored.inside is None else match.widen(weight, scored.inside)
         found = gather_completions(batch, scored.theta, scored.columns, scored.joint, weight)
         moments, steps = ({scored.keys[n]: x for n, x in part.items()} for part in (found.moments, found.steps))
         return Expectation(0.0, np.zeros(self.layout.tables.n_cells), moments, steps)

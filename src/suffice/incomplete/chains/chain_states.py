@@ -158,7 +158,7 @@ class StateSpace:
         states: Any = tuple(rename(found[n], relative_name(n, k)) for n, k in members)
         return cls(tuple(phases), tuple(sorted(unknown)), members, states)
 
-    def checked(self, what: str) -> StateSpace:
+    def check_size(self, what: str) -> StateSpace:
         """The same; too many joint states for a matrix of transitions, which is needed for something, are refused."""
         if self.size > MAX_STATES:
             raise TooLarge(

@@ -115,7 +115,7 @@ def plan_of(layout: StepLayout) -> FactorPlan | None:
     if layout.only is not None or space.size**2 <= FIXED:
         return None
     if layout.stationary:
-        space.checked(str(FIRST_STATIONARY))
+        space.check_size(str(FIRST_STATIONARY))
         return None
     plan = FactorPlan.of(layout)
     if space.size > MAX_STATES:
@@ -135,7 +135,7 @@ def _parts(layout: StepLayout) -> Iterable[StepLayout]:
     nodes: dict[str, list[NodeFamily]] = {}
     for phase in layout.phases:
         for by_table in (True, False):
-            for name, node in layout.emitted(phase, by_table=by_table).items():
+            for name, node in layout.emitting_nodes(phase, by_table=by_table).items():
                 nodes.setdefault(name, []).append(node)
     groups: dict[tuple[Place, ...], set[str]] = {}
     for name in layout.labelled:
@@ -247,7 +247,7 @@ class FactoredRows:
         steps = FactorSteps(self.starts, self.phase, plan.sizes, plan.old, plan.kept, *fixed)
         return _Factors(steps, found, shown, unit)
 
-    def expected(self, theta: Theta) -> Expectation:
+    def expect(self, theta: Theta) -> Expectation:
         """What the sequences are expected to count, and ln p of what they show."""
         own = self._factors(theta)
         counted = [*range(len(self.moves) + len(own.regressions)), *(f for f, _, _ in own.parts if f >= 0)]
@@ -269,9 +269,11 @@ class FactoredRows:
     def posterior(self, theta: Theta, names: Collection[str], *, smooth: bool) -> StatesFound:
         """p(state) of these unknown variables at each step, and what is said of the parts that others of them belong to."""
         own = self._factors(theta, [n for n in names if n in self.plan.layout.space.unknown])
-        return self._found(own, own.steps, names, filtered=not smooth)[0]
+        return self._expect_steps(own, own.steps, names, filtered=not smooth)[0]
 
-    def _found(self, own: _Factors, steps: FactorSteps, names: Collection[str], *, filtered: bool) -> tuple[StatesFound, Array]:
+    def _expect_steps(
+        self, own: _Factors, steps: FactorSteps, names: Collection[str], *, filtered: bool
+    ) -> tuple[StatesFound, Array]:
         """What is expected of variables and parts at each step, and what is known after the last."""
         shown = [i for i, rows in enumerate(self.parts) if not rows.layout.only.isdisjoint(names)]  # type: ignore[union-attr]
         which = {i: max(own.parts[i][:2]) for i in shown}  # either factor of a part says the same of its states
@@ -287,7 +289,7 @@ class FactoredRows:
         states = {name: found.states[self.plan.number[name, 0]][None] for name in self.plan.layout.space.unknown}
         return states, found.log_prob[:, None]
 
-    def drawn(self, theta: Theta, rng: np.random.Generator) -> Drawn:
+    def draw_paths(self, theta: Theta, rng: np.random.Generator) -> Drawn:
         """Paths of the unknown variables given all that is seen."""
         plan, own = self.plan, self._factors(theta)
         found = draw_of_factors(own.steps, rng.random((len(plan.sizes), self.n_steps)))
@@ -301,15 +303,15 @@ class FactoredRows:
             parts.append(ShownPart(rows, certain(path, rows.layout.space.size), scored))
         return Drawn(states, parts)
 
-    def followed(self, theta: Theta, before: Array | None, names: Collection[str]) -> Followed:
+    def follow(self, theta: Theta, before: Array | None, names: Collection[str]) -> Followed:
         """The filter after the last step, by what was known before it."""
         own = self._factors(theta, self.plan.layout.space.unknown)
-        found, after = self._found(own, own.steps.last_step(before), names, filtered=True)
+        found, after = self._expect_steps(own, own.steps.last_step(before), names, filtered=True)
         return Followed(float(found.log_likelihood[0]), after, {n: p[:, -1] for n, p in found.states.items()}, found.parts)
 
 
 def _refuse_likelihoods(part: Any, n: int) -> None:
-    dense = any(part.emitted(phase, by_table=False) for phase in part.phases)
+    dense = any(part.emitting_nodes(phase, by_table=False) for phase in part.phases)
     if dense and part.space.size * n > MAX_LIKELIHOODS:
         raise TooLarge(
             f"{listing(sorted(part.only))} depends on {part.space.size:,} joint states, and {n:,} steps are read at a time: "

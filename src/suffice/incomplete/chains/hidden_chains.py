@@ -66,7 +66,7 @@ class _ExpectAgain(Step[Expectation]):
     theta: Theta
 
     def of(self, block: Block) -> Expectation:
-        return self.layout.rows(block).expected(self.theta)
+        return self.layout.rows(block).expect(self.theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +90,9 @@ class ChainComponents(ReducedComponents):
     def layout(self) -> ChainLayout:
         return self.step.layout  # type: ignore[no-any-return]
 
-    def expected(self, theta: Theta) -> Expectation:
+    def expect(self, theta: Theta) -> Expectation:
         try:
-            found = self._expected(theta)
+            found = self._expect(theta)
         except ImpossibleSequence as lost:
             place = self.sequences.data.place(*lost.args)
             raise FitError(
@@ -101,9 +101,9 @@ class ChainComponents(ReducedComponents):
             ) from None
         return add_up(counted_expectation(self.layout, self.shown, theta, self.constant), found)  # type: ignore[no-any-return]
 
-    def _expected(self, theta: Theta) -> Expectation:
+    def _expect(self, theta: Theta) -> Expectation:
         if self.step.hold:
-            tasks = (partial(rows.expected, theta) for _, rows in sorted(self.reduced.rows.items()))
+            tasks = (partial(rows.expect, theta) for _, rows in sorted(self.reduced.rows.items()))
             total = sum_up(in_order(tasks, self.threads))
         else:
             total = self.sequences.data.fold(_ExpectAgain(self.layout, theta), threads=self.threads)

@@ -61,7 +61,7 @@ class LinearLayout(ChainLayout):
     @cached_property
     def has_rest(self) -> bool:
         """Whether there are such nodes, of which some steps do not show all."""
-        return any(self.rest.emitted(p, by_table=by_table) for p in self.phases for by_table in (True, False))
+        return any(self.rest.emitting_nodes(p, by_table=by_table) for p in self.phases for by_table in (True, False))
 
     def rows(self, block: Block) -> LinearRows:  # type: ignore[override]
         return LinearRows.of(self, block)
@@ -132,10 +132,10 @@ class LinearRows:
     def space(self) -> LinearSpace:
         return self.layout.numbers
 
-    def expected(self, theta: Theta) -> Expectation:
+    def expect(self, theta: Theta) -> Expectation:
         """What the sequences are expected to count, and ln p of what they show."""
         steps = self.steps(theta)
-        if self.space.diffuse and self._undecided(steps.y):
+        if self.space.diffuse and self._is_undecided(steps.y):
             raise FitError(
                 f"{FIRST_DIFFUSE}: a sequence shows too little to say where {listing(sorted(self.space.unknown))} begin; leave "
                 f"out sequences with so few observed cells, or use {FREE}"
@@ -156,7 +156,7 @@ class LinearRows:
                     self._add(total, term, number, theta.lines[term.key], both, found.sums)
         if self.space.settles:
             total.moments[FIRST_NUMBERS] = self._first_moments(found.means, found.sums)
-        return total if self.rest is None else add_up(total, self.rest.expected(theta))
+        return total if self.rest is None else add_up(total, self.rest.expect(theta))
 
     @cached_property
     def log_units(self) -> Array:
@@ -167,7 +167,7 @@ class LinearRows:
                 result[self.phase == number] += np.log(self.layout.units.scale[term.name])
         return result
 
-    def _undecided(self, y: Array) -> bool:
+    def _is_undecided(self, y: Array) -> bool:
         """Whether a sequence shows something, but less than where its numbers begin. (One that shows nothing adds nothing.)"""
         begun = np.zeros(self.n_steps)
         for number, terms in enumerate(self.space.terms):
@@ -252,10 +252,10 @@ class LinearRows:
         """What observed parents add to the unknown numbers of some steps."""
         result = np.zeros((len(rows), len(self.space.unknown)))
         for term in (t for t in terms if t.moving and t.key not in self.space.diffuse):
-            result[:, self.space.unknown.index(term.name)] = self.observed(term, lines[term.key], rows)
+            result[:, self.space.unknown.index(term.name)] = self.observed_sum(term, lines[term.key], rows)
         return result
 
-    def observed(self, term: LinearTerm, line: Line, rows: npt.NDArray[np.intp]) -> Array:
+    def observed_sum(self, term: LinearTerm, line: Line, rows: npt.NDArray[np.intp]) -> Array:
         """Σ b x over the observed parents of a node."""
         own, total = self.configuration[term.name][rows], np.zeros(len(rows))
         for j, column in term.outside:
@@ -275,7 +275,7 @@ class LinearRows:
             rows, some = np.flatnonzero(self.phase == number), np.flatnonzero(self.phase[step] == number)
             for term in (t for t in terms if not t.moving and len(rows)):
                 j, line, own = space.outputs.index(term.name), lines[term.key], self.configuration[term.name]
-                y[rows, j] = self.reals[term.name][rows] - line.intercept[own[rows]] - self.observed(term, line, rows)
+                y[rows, j] = self.reals[term.name][rows] - line.intercept[own[rows]] - self.observed_sum(term, line, rows)
                 R[some, j] = line.variance[own[step[some]]]
                 for i, place in term.inside:
                     H[some, j, place] = line.coefficients[own[step[some]], i]

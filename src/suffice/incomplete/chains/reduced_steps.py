@@ -67,14 +67,14 @@ class ReducedSteps:
         phase = np.minimum(step, len(layout.phases) - 1)
         driving = observed_columns(layout, {v.name for p in layout.phases for n in layout.moving for v in p.nodes[n].parents})
         transitions = Kinds.of(phase, {n: columns[n] for n in driving if columns[n].dtype.kind != "f"})
-        tabled = (node for p in layout.phases for node in layout.emitted(p, by_table=True).values())
+        tabled = (node for p in layout.phases for node in layout.emitting_nodes(p, by_table=True).values())
         shown = {v.name for node in tabled for v in node.members}
         seen = sorted({*observed_columns(layout, shown), *layout.labelled})
         symbols = Kinds.of(phase if layout.varies else len(layout.phases) - 1, {n: columns[n] for n in seen}) if seen else None
         weight = None if block.weight is None else block.weight[starts[:-1]]
         dense = tuple(step_batches(layout, columns, phase, block.weights))
         inputs = {n: columns[n] for n in driving} if layout.stepwise else {}
-        emitted = layout.emitted(layout.phases[-1], by_table=False)
+        emitted = layout.emitting_nodes(layout.phases[-1], by_table=False)
         counts = [n for n, node in emitted.items() if node.by_rows and node.reals and n in columns]
         gaps = {n: lost for n in counts if (lost := is_missing(columns[n])).any()}
         finite = {n: c for n, c in columns.items() if c.dtype.kind != "f"} if gaps else {}
@@ -90,7 +90,7 @@ class ReducedSteps:
         result: list[Emission] = []
         for phase in self.layout.phases if self.symbols is not None else ():
             some, codes = self.symbols.of_phase(phase.number)  # type: ignore[union-attr]
-            for node in self.layout.emitted(phase, by_table=True).values() if len(some) else ():
+            for node in self.layout.emitting_nodes(phase, by_table=True).values() if len(some) else ():
                 _, current, _ = self.layout.space.offsets(node, emitted=True)
                 base, seen = _base(node, codes, self.layout.space)
                 key, n_states = phase.keys[node.name], node.finite[-1].n_states
@@ -189,7 +189,7 @@ def child_states(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterato
 def _inside(rows: ReducedSteps, s: Scored, name: str, joint: Array) -> Array:
     """The same of a regression's child, which the batch has summed out."""
     match = Match.of(s.batch.component, rows.layout.space)
-    weight = match.widened(match.pooled(joint[:, s.batch.rows.row]), s.inside)  # type: ignore[arg-type]
+    weight = match.widen(match.pool(joint[:, s.batch.rows.row]), s.inside)  # type: ignore[arg-type]
     axis = [v.name for v in s.batch.component.states].index(name)
     wide = weight.reshape(*s.batch.component.shape, -1)
     return np.asarray(wide.sum(axis=tuple(i for i in range(wide.ndim - 1) if i != axis)))
@@ -203,7 +203,7 @@ def child_numbers(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterat
             if s.joint is None or name not in component.unknown:
                 continue
             match, i = Match.of(component, rows.layout.space), component.unknown.index(name)
-            weight = match.pooled(joint[:, at])
+            weight = match.pool(joint[:, at])
             group = np.repeat(np.arange(len(s.batch.bounds) - 1), np.diff(s.batch.bounds))
             variance = s.joint.given.covariance[group, :, i, i].T
             yield at, (weight, s.joint.mean[i], np.sqrt(variance))

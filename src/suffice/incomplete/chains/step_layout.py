@@ -113,12 +113,15 @@ class StepLayout:
         every = {n for phase in self.phases for n in phase.columns}
         if self.only is not None:
             own = (
-                node for p in self.phases for by_table in (True, False) for node in self.emitted(p, by_table=by_table).values()
+                node
+                for p in self.phases
+                for by_table in (True, False)
+                for node in self.emitting_nodes(p, by_table=by_table).values()
             )
             every = {v.name for node in own for v in node.members} | {n for n in self.only if n in self.space.unknown}
         return tuple(n for n in sorted(every) if variable_and_lag(n)[0] in self.shown)
 
-    def emitted(self, phase: Phase, *, by_table: bool) -> dict[str, NodeFamily]:
+    def emitting_nodes(self, phase: Phase, *, by_table: bool) -> dict[str, NodeFamily]:
         """The nodes of a phase whose variable is not part of the joint state, tables or others."""
         return {
             n: node
@@ -158,7 +161,7 @@ class StepLayout:
     @cached_property
     def varies(self) -> bool:
         """Whether tables that steps emit have parameters of their own in first slices."""
-        keys = [[phase.keys[n] for n in self.emitted(phase, by_table=True)] for phase in self.phases]
+        keys = [[phase.keys[n] for n in self.emitting_nodes(phase, by_table=True)] for phase in self.phases]
         return any(own != keys[-1] for own in keys)
 
     def columns(self, block: Block, step: Ints) -> Columns:

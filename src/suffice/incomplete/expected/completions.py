@@ -84,7 +84,7 @@ class CodedRows(NamedTuple):
     @staticmethod
     def of(data: Data, step: ReduceRows) -> CodedRows:
         """The rows over the variables of a step: distinct ones, or with numbers reduced."""
-        return step.coded(data.fold(step, what="reading numbers").rows if step.reals else data.distinct(), data)
+        return step.encode(data.fold(step, what="reading numbers").rows if step.reals else data.distinct(), data)
 
     @property
     def weight(self) -> float:
@@ -142,7 +142,7 @@ class ReduceRows(Step["_Reduced"]):
         rows = SampledRows.of(Block({**block.columns, **scaled}, block.weights, block.number), block.weights > 0)
         return _Reduced(rows, self).crowds_merged()
 
-    def coded(self, rows: SampledRows, data: Data | None = None) -> CodedRows:
+    def encode(self, rows: SampledRows, data: Data | None = None) -> CodedRows:
         some = rows.take(rows.weights > 0)
         codes = np.ascontiguousarray(code_rows(some.columns, [v.name for v in self.variables], some.n_rows).T)
         numbers = np.array([some.columns[n] for n in self.reals]).reshape(len(self.reals), some.n_rows)
@@ -226,7 +226,7 @@ def condense_rows(x: Array, w: Array) -> tuple[Array, Array]:
 
 def theta_of(cpds: Mapping[str, Cpd], variables: Sequence[Finite]) -> Theta:
     """The tables of these variables, in their order."""
-    own: list[Any] = [cpds[v.name].closed() for v in variables]
+    own: list[Any] = [cpds[v.name].closed_form() for v in variables]
     tables = FlatTables.of(variables, [(*cpd.parent_variables, v) for v, cpd in zip(variables, own, strict=True)])
     return Theta(tables, np.concatenate([cpd.probs.reshape(-1) for cpd in own]))
 

@@ -116,7 +116,7 @@ class _Expect(Step[Statistics]):
     integrated: tuple[str, ...]
 
     def of(self, block: Block) -> Statistics:
-        rows = self.reduce.coded(self.reduce.of(block).rows)
+        rows = self.reduce.encode(self.reduce.of(block).rows)
         seed, watch = self.seed + block.number, lambda what: None
         return ExpectedMoments(self.cpds, rows, seed, watch, self.integrated).gather(self.requests)
 
@@ -155,10 +155,10 @@ class ExpectedTables:
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """The expected tables that are asked for."""
         sets = [r.names for r in requests]
-        huge = {s for s in sets if n_configurations(self._named(s)) > DENSE}
+        huge = {s for s in sets if n_configurations(self._variables_of(s)) > DENSE}
         dense = [s for s in sets if s not in huge]
         flat, at = self.tables(dense, threads=threads)
-        named = zip(map(self._named, dense), pairwise(at), strict=True)
+        named = zip(map(self._variables_of, dense), pairwise(at), strict=True)
         entries = [Counts(members, flat[a:b].reshape(sizes(members))) for members, (a, b) in named]
         entries += [self._sparse(s) for s in sets if s in huge]
         return Statistics(entries, self.weight)
@@ -174,7 +174,7 @@ class ExpectedTables:
     def _tables(self, sets: Sequence[Sequence[str]], threads: int | None) -> tuple[Array, Ints]:
         from suffice.kernels.inference.expectations import expected_tables
 
-        at, states = starts([n_configurations(self._named(s)) for s in sets]), np.array(sizes(self.variables), np.int64)
+        at, states = starts([n_configurations(self._variables_of(s)) for s in sets]), np.array(sizes(self.variables), np.int64)
         flat = np.zeros(int(at[-1]))
 
         def job(low: int, high: int) -> None:
@@ -198,7 +198,7 @@ class ExpectedTables:
 
     def _sparse(self, names: Sequence[str]) -> Counts:
         """A huge table as a list of its cells."""
-        members = self._named(names)
+        members = self._variables_of(names)
         if n_configurations(members) >= 2**62:
             raise TooLarge(f"a table over {listing(names)} has too many cells to be numbered")
         keys, weights = spread(self.completions, sizes(members), [self._number[n] for n in names])
@@ -207,7 +207,7 @@ class ExpectedTables:
         cells, inverse = np.unique(keys, return_inverse=True)
         return Counts(members, np.bincount(inverse, weights, len(cells)).astype(np.float64), cells)
 
-    def _named(self, names: Iterable[str]) -> tuple[Finite, ...]:
+    def _variables_of(self, names: Iterable[str]) -> tuple[Finite, ...]:
         return tuple(self.variables[self._number[n]] for n in names)
 
 

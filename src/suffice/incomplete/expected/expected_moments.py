@@ -184,7 +184,7 @@ class ExpectedMoments:
             state = np.ravel_multi_index(tuple(codes[members][:, entries]), component.shape)
             share[entries] *= p[state, np.repeat(some, n)]
             for c in np.flatnonzero(drawn[row]).tolist():
-                codes[members, first[row[c]] : first[row[c] + 1]] = self._drawn(
+                codes[members, first[row[c]] : first[row[c] + 1]] = self._draw_states(
                     component, p[:, c], [row[c], members[0]], draws=times[row[c]]
                 )
         for i in np.flatnonzero(drawn & (codes[:, first[:-1]] < 0).any(axis=0)).tolist():
@@ -197,7 +197,7 @@ class ExpectedMoments:
         self.codes, self.p = np.ascontiguousarray(codes[:, kept]), (share * rows.weights[owner])[kept]
         return owner[kept]
 
-    def _drawn(self, component: Component, p: Array, seeds: list[int], draws: int) -> Ints:
+    def _draw_states(self, component: Component, p: Array, seeds: list[int], draws: int) -> Ints:
         """States of a component by their probabilities, [variable, draw]."""
         ends = np.cumsum(p)
         at = np.searchsorted(ends, np.random.default_rng([self._seed, *seeds]).random(draws) * ends[-1], side="right")
@@ -300,7 +300,7 @@ class ExpectedMoments:
             which = np.ravel_multi_index(codes, sizes(cpd.finite_parents)) if codes else np.zeros(int(gone.sum()), np.intp)
             self.numbers[at, gone] = cpd.means.reshape(-1)[which]
             for d, values in derived.items():
-                values[gone] = cpd.expected(d).reshape(-1)[which]
+                values[gone] = cpd.mean_of(d).reshape(-1)[which]
         return derived
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:

@@ -63,12 +63,12 @@ class ObservedRows:
     def __add__(self, other: ObservedRows) -> ObservedRows:
         pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)[:4]]
         both = ObservedRows(*[np.concatenate(pair, axis=-1) for pair in pairs])  # type: ignore[arg-type]
-        return both.merged() if self.equal else both
+        return both.merge_equal() if self.equal else both
 
     def take(self, some: Any) -> ObservedRows:
         return ObservedRows(self.codes[:, some], self.reals[:, some], self.weight[some], self.row[some], self.equal)
 
-    def merged(self) -> ObservedRows:
+    def merge_equal(self) -> ObservedRows:
         """Equal rows as one, with their weights together and the number of the first."""
         first, inverse = distinct([*self.codes, *self.reals], len(self.weight))
         weight = np.bincount(inverse, self.weight, len(first)).astype(np.float64)
@@ -129,20 +129,20 @@ def gather_completions(
     total = Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
     weight = weight.reshape(*component.shape, -1)
     for local in component.tables:
-        total.cells[theta.tables.cells(local.node.name)] = count_cells(local, rows.codes, local.gathered(weight))
+        total.cells[theta.tables.cells(local.node.name)] = count_cells(local, rows.codes, local.gather(weight))
     for pool in component.pools:
         columns_of_pool = sorted({c for local in pool for c in local.columns})
         index, values = pool[0].index(rows.codes), rows.reals[columns_of_pool]
-        groups = weighted_moments(index, pool[0].gathered(weight), values, pool[0].node.n_cells)
+        groups = weighted_moments(index, pool[0].gather(weight), values, pool[0].node.n_cells)
         for local in pool:
             spread = some_columns(groups.spread, [columns_of_pool.index(c) for c in local.columns])
             total.moments[local.node.name] = replace(groups, spread=spread)
     for local in component.others:
         if local.node.iterative:
-            own = local.gathered(weight).reshape(-1)
+            own = local.gather(weight).reshape(-1)
             total.steps[local.node.name] = expected_step(local, theta, columns[local.node.name], own)
         else:
-            total.moments[local.node.name] = observed_moments(local, rows, local.gathered(weight))
+            total.moments[local.node.name] = observed_moments(local, rows, local.gather(weight))
     if joint is not None:
         add_unknown(batch, joint, weight.reshape(component.n_states, -1), total)
     return total

@@ -60,7 +60,7 @@ SETTLED = 0.05
 def expected_rows(batch: Batch, theta: Theta, units: Units) -> Expectation:
     """What the rows of a batch are expected to add, and their ln p(observed), whatever is missing in them."""
     parts, curved = whole(batch, theta, units), batch.component.curved
-    total = sum_up(_Integral.of(b, theta, units).expected() if curved else expect_batch(b, theta, units) for b in parts)
+    total = sum_up(_Integral.of(b, theta, units).expect() if curved else expect_batch(b, theta, units) for b in parts)
     assert total is not None
     return total
 
@@ -84,7 +84,7 @@ def _log_weights(batch: Batch, theta: Theta, units: Units) -> Array:
     if not batch.component.curved:
         return log_weights(batch, theta, other_columns(batch, units))[0]
     own = _Integral.of(batch, theta, units)
-    return np.asarray(own.base + np.logaddexp.reduce(own.settled()[1], axis=1))
+    return np.asarray(own.base + np.logaddexp.reduce(own.place_points()[1], axis=1))
 
 
 def weighted_points(batch: Batch, theta: Theta, units: Units, least: float) -> Iterator[tuple[Ints, Array, Array]]:
@@ -95,7 +95,7 @@ def weighted_points(batch: Batch, theta: Theta, units: Units, least: float) -> I
         n = len(b.rows.weight)
         if component.gridded:
             own = _Integral.of(b, theta, units)
-            v, log_share = own.settled()
+            v, log_share = own.place_points()
             logs = (own.base[:, None] + log_share).reshape(-1, n)
             at = own.numbers(v)[list(component.gridded)].reshape(len(component.gridded), *logs.shape)
         else:
@@ -130,9 +130,9 @@ class _Integral(NamedTuple):
         group = np.repeat(np.arange(len(batch.bounds) - 1), np.diff(batch.bounds))
         return _Integral(batch, theta, units, joint, base, columns, maps[group])
 
-    def expected(self) -> Expectation:
+    def expect(self) -> Expectation:
         component, rows = self.batch.component, self.batch.rows
-        v, log_share = self.settled()
+        v, log_share = self.place_points()
         S, K, n = log_share.shape
         logs, weight = posterior((self.base[:, None] + log_share).reshape(S * K, n), rows, self.batch.copies)
         total = gather_completions(self.batch, self.theta, self.columns, None, weight.reshape(S, K, n).sum(axis=1))
@@ -143,7 +143,7 @@ class _Integral(NamedTuple):
         add_unknown(self.batch, self._at_points(numbers), weight, total)
         return total._replace(log_likelihood=logs)
 
-    def settled(self) -> tuple[Array, Array]:
+    def place_points(self) -> tuple[Array, Array]:
         """v at the points of each state and row, and ln of what each point stands for times ln p of the regressions there."""
         d, S, n = len(self.batch.component.gridded), *self.base.shape
         at, middle = points(d), np.zeros((d, S, n))

@@ -62,7 +62,7 @@ class ReduceMixed(Step[ReducedRows]):
         counts, moments = np.zeros(self.tables.n_cells), {}
         for node in self.finder.nodes.values():
             # nodes that are neither tables nor normal need their rows again; this is for a start
-            if node.iterative or (some := self.finder.seen(node, missing)) is None:
+            if node.iterative or (some := self.finder.complete_rows(node, missing)) is None:
                 continue
             [local], rows = self._whole(node, block, some)
             if node.by_table:
@@ -75,7 +75,7 @@ class ReduceMixed(Step[ReducedRows]):
             if component.by_moments:
                 cases[key] = _cases(rows)
             elif component.mergeable:
-                kept[key] = rows.merged()
+                kept[key] = rows.merge_equal()
             elif self.hold:
                 kept[key] = rows
         finite = {n: v.n_states for n in self.finder.columns if isinstance(v := self.finder.nodes[n].child, Finite)}
@@ -83,7 +83,7 @@ class ReduceMixed(Step[ReducedRows]):
         shown = Shown(counts, moments, states, float(block.weights.sum()), int(missing.all(axis=0).sum()))
         return ReducedRows(shown, kept, cases)
 
-    def needed(self, block: Block) -> Iterator[Batch]:
+    def needed_rows(self, block: Block) -> Iterator[Batch]:
         """The rows of a block that are needed in every iteration."""
         for _, component, rows in self.components(block, self.finder.missing(block)):
             if not component.by_moments and not component.mergeable:
@@ -95,7 +95,7 @@ class ReduceMixed(Step[ReducedRows]):
             if not component.trivial:
                 yield key, component, self._rows(component, block, some)
         for node in self.finder.nodes.values():
-            if node.by_rows and (seen := self.finder.seen(node, missing)) is not None:
+            if node.by_rows and (seen := self.finder.complete_rows(node, missing)) is not None:
                 yield node.name, self.finder.component(node.name), self._whole(node, block, seen)[1]
 
     def _whole(self, node: NodeFamily, block: Block, some: npt.NDArray[np.intp]) -> tuple[Any, ObservedRows]:
@@ -131,7 +131,7 @@ class _Again(Step[Expectation]):
     theta: Theta
 
     def of(self, block: Block) -> Expectation:
-        parts = (expected_rows(batch, self.theta, self.step.units) for batch in self.step.needed(block))
+        parts = (expected_rows(batch, self.theta, self.step.units) for batch in self.step.needed_rows(block))
         return sum_up(parts) or Expectation(0.0, np.zeros(self.theta.tables.n_cells), {}, {})
 
 
@@ -146,7 +146,7 @@ class _FirstImpossible(Step[dict[int, int]]):
         finder, missing = self.step.finder, self.step.finder.missing(block)
         lost = np.zeros(block.n_rows, bool)
         for node in finder.nodes.values():
-            some = finder.seen(node, missing) if node.by_table else None
+            some = finder.complete_rows(node, missing) if node.by_table else None
             if some is not None:
                 cells = flat_index({v.name: block.columns[v.name][some] for v in node.finite}, node.finite, len(some))
                 lost[some] |= self.theta.log_tables[node.name][cells] == -np.inf
@@ -194,9 +194,9 @@ class MixedComponents(ReducedComponents):
     def _worth_threads(self) -> bool:
         return sum(len(b.rows.weight) * b.component.n_states for b in self._batches) > WORTH_THREADS
 
-    def expected(self, theta: Theta) -> Expectation:
+    def expect(self, theta: Theta) -> Expectation:
         try:
-            return self._expected(theta)
+            return self._expect(theta)
         except NoProbability:
             first = self.data.fold(_FirstImpossible(self.step, theta), threads=self.threads)
             place = self.data.place(number := min(first), first[number])
@@ -204,10 +204,10 @@ class MixedComponents(ReducedComponents):
                 f"{place} is impossible under the parameters: its probability is zero; give another start, or one without zeros"
             ) from None
 
-    def _expected(self, theta: Theta) -> Expectation:
+    def _expect(self, theta: Theta) -> Expectation:
         total = self._complete(theta)
         for batch in self._patterns:
-            logs, moments = batch.expected(theta.lines)
+            logs, moments = batch.expect(theta.lines)
             total = add_up(total, Expectation(logs, np.zeros_like(total.cells), moments, {}))
         tasks = (partial(expected_rows, batch, theta, self.step.units) for batch in self._batches)
         more = sum_up(in_order(tasks, self.threads if self._worth_threads else 1))

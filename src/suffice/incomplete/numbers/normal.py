@@ -186,7 +186,7 @@ class PatternBatch:
     configurations: Ints
     spread: Spread
 
-    def expected(self, lines: Mapping[str, Line]) -> tuple[float, dict[str, Groups]]:
+    def expect(self, lines: Mapping[str, Line]) -> tuple[float, dict[str, Groups]]:
         """ln p of what these rows observed, and the expected moments of each node."""
         M, a, v = self._matrix(lines)
         A, C = (np.take_along_axis(M, at[:, None, :], axis=2) for at in (self.missing, self.observed))

@@ -132,9 +132,9 @@ class NormalSteps:
         else:
             normals.score(log_likelihood, self.begin, fresh=fresh)
 
-    def gathered(self, posterior: Array) -> dict[str, Groups]:
+    def gather(self, posterior: Array) -> dict[str, Groups]:
         """The moments of the nodes, the steps weighted by the posterior of their joint states."""
-        share = posterior if self.begin is not None else self._pooled(posterior[:, self.rows.row])
+        share = posterior if self.begin is not None else self._pool(posterior[:, self.rows.row])
         return self.by_node(weighted_numbers(self._numbers, self._used[1], share, self._weight, self.begin or 0))
 
     def by_node(self, spread: Spread) -> dict[str, Groups]:
@@ -147,7 +147,7 @@ class NormalSteps:
             result[local.node.name] = collect_groups(keys, some_columns(spread, list(local.columns)))
         return result
 
-    def _pooled(self, share: Array) -> Array:
+    def _pool(self, share: Array) -> Array:
         total = np.zeros((self.component.n_states, share.shape[1]))
         for s, own in zip(self.place.tolist(), share, strict=True):
             total[s] += own

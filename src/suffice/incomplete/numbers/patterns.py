@@ -60,7 +60,7 @@ class Member:
         """Something of local states and rows, as an array over the component's states and rows."""
         return term.reshape(*self.shape, term.shape[-1])
 
-    def gathered(self, weight: Array) -> Array:
+    def gather(self, weight: Array) -> Array:
         """Weights of the component's states and rows, summed to those of local states and rows."""
         others = tuple(a for a in range(len(self.shape)) if a not in self.axes)
         return np.asarray(weight.sum(axis=others) if others else weight).reshape(len(self.offsets), -1)
@@ -235,7 +235,7 @@ class PatternFinder:
         """Which cells are missing: one row per column."""
         return np.array([is_missing(block.columns[n]) for n in self.columns]).reshape(len(self.columns), -1)
 
-    def seen(self, node: NodeFamily, missing: Bools) -> npt.NDArray[np.intp] | None:
+    def complete_rows(self, node: NodeFamily, missing: Bools) -> npt.NDArray[np.intp] | None:
         """The rows that have every cell of a node's family; None if there are none."""
         names = [v.name for v in node.members]
         if any(n in self.hidden for n in names):

@@ -63,7 +63,7 @@ class RowIntegrals:
         scaled = {n: self.units.inward(n, block.columns[n]) for n in self.units.scale}
         columns = {**block.columns, **scaled}
         for node in self.nodes.values():
-            some = None if node.by_rows else step.finder.seen(node, missing)
+            some = None if node.by_rows else step.finder.complete_rows(node, missing)
             if some is not None and node.by_table:
                 cells = flat_index({v.name: columns[v.name][some] for v in node.finite}, node.finite, len(some))
                 total[some] += self.theta.log_tables[node.name][cells]

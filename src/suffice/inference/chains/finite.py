@@ -219,7 +219,7 @@ def _best_of_tier(steps: StateSteps, begin: Ints, length: Ints, paths: Codes) ->
     states = np.empty(side, np.int64)
     symbols, factors, none, log_p = steps.some_symbols, table.reshape(-1), np.zeros(0), np.zeros(len(begin))
     onward, back = in_eights(matrix[:K]), np.concatenate([matrix.T.reshape(-1), np.zeros(padded)])
-    with LaneRoom.borrowed(padded, int(length[0]), side, steps.dense) as (places, b, x, *_):
+    with LaneRoom.borrow(padded, int(length[0]), side, steps.dense) as (places, b, x, *_):
         for g in range(0, len(begin), side):
             n = min(side, len(begin) - g)
             if steps.dense:

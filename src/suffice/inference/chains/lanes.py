@@ -173,7 +173,7 @@ def run_lanes(steps: StateSteps, given: Parameters, lanes: Lanes, into: LaneSums
     out = LaneRun.of(n, padded)
     own = steps.dense or into.posterior.shape[1] > 0
     side = side_by_side(lanes.length, padded)
-    with LaneRoom.borrowed(padded, int(lanes.length[0]), side, own) as room:
+    with LaneRoom.borrow(padded, int(lanes.length[0]), side, own) as room:
         for part in _batches(lanes.length, side, max(BATCH, 8 * len(into.counts))):
             _run_batch(steps, given, lanes.at(part), into, out.at(part), room)
     return out
@@ -234,7 +234,7 @@ class LaneRoom(NamedTuple):
 
     @classmethod
     @contextmanager
-    def borrowed(cls, *size: int) -> Iterator[LaneRoom]:
+    def borrow(cls, *size: int) -> Iterator[LaneRoom]:
         """LaneRoom that was used before, if what is free has this size: memory that is new to a process costs as much as its use.
 
         It belongs to no thread, for these live no longer than an iteration.

@@ -75,13 +75,13 @@ class JunctionTree:
     def _arrange(self, order: Order) -> None:
         """Make the tree of an order; whatever runs keeps the one that it has."""
         self._order, self._tree = order, trees.arrange(self.network, self._orders.part, order.order)
-        self.n_cells = self._tree.cells(self.network.unobserved())
+        self.n_cells = self._tree.cells(self.network.no_evidence())
         self._others: dict[bytes, Tree] = {}
 
     @classmethod
     def of(cls, network: Network) -> JunctionTree:
         """Compile: look for a good order of elimination and arrange its tables; no table is made yet."""
-        part = trees.part_of(network, network.all_factors, network.unobserved())
+        part = trees.part_of(network, network.all_factors, network.no_evidence())
         return cls(network, GreedyOrders(network, part))
 
     @property
@@ -103,7 +103,7 @@ class JunctionTree:
     @property
     def n_bytes(self) -> float:
         """Memory for all tables when nothing is observed; products are summed as they are made, and not held."""
-        return 8.0 * self._tree.n_numbers(self.network.unobserved(), down=True)
+        return 8.0 * self._tree.n_numbers(self.network.no_evidence(), down=True)
 
     def marginals(self, codes: Ints, factors: Sequence[LogFactor] = ()) -> VariableMarginals:
         """p(v | evidence) of every variable v, and ln p(evidence), which includes the factors."""
@@ -119,7 +119,7 @@ class JunctionTree:
         array([[0.25, 0.75],
                [0.5 , 0.5 ]])
         """
-        nothing = self.network.unobserved()
+        nothing = self.network.no_evidence()
         whole = Network.of(self.network.sizes, [(scope, NONE, table) for scope, _, table in self.network.factors()])
         found = questions.in_rows(whole, (), whole.all_factors, np.asarray(nothing[None], np.int32), tables, whole.starts)
         for r in np.flatnonzero(found.doubtful(absolute=True) | (found.status == questions.IMPOSSIBLE)):
@@ -128,7 +128,7 @@ class JunctionTree:
 
     def _marginals(self, w: Weighed, codes: Ints) -> VariableMarginals:
         self._improve()
-        tree = self._tree if self.n_cells < RETRY_CELLS else self._suited(codes)
+        tree = self._tree if self.n_cells < RETRY_CELLS else self._suitable_tree(codes)
         self._asked += tree.cells(codes) if self.n_cells > FEW_CELLS else 0.0
         probs, cells = np.zeros(self.start[-1]), tree.cells(codes) if self.n_cells > trees.LONG else 0.0
         log_prob = NEVER if w.log_scale == NEVER else trees.interruptible(lambda: self._run(tree, w, codes, probs), cells)
@@ -158,7 +158,7 @@ class JunctionTree:
             tree.rooms.append(room)
         total = float(answer.log_prob[0])
         if answer.doubtful(w.logs)[0]:
-            found = questions.in_logs(self.network, tree.factor, tree.unobserved(codes), codes, w.tables, w.logs)
+            found = questions.in_logs(self.network, tree.factor, tree.free_variables(codes), codes, w.tables, w.logs)
             total, probs[:] = float(found.joint(())[0]), 0.0
             for v, own in found.marginals().items() if total > NEVER else ():
                 probs[self.start[v] : self.start[v + 1]] = own
@@ -168,7 +168,7 @@ class JunctionTree:
 
     def _room(self, tree: Tree, codes: Ints) -> Room:
         """Room for one run, refused before it is taken where it is too much."""
-        numbers = tree.n_numbers(self.network.unobserved() if tree is self._tree else codes, down=True)
+        numbers = tree.n_numbers(self.network.no_evidence() if tree is self._tree else codes, down=True)
         if 8.0 * numbers > trees.MAX_BYTES:
             raise TooLarge(
                 f"the tables of the junction tree need {bytes_in_words(8.0 * numbers)} (treewidth {self.treewidth}, the largest "
@@ -176,7 +176,7 @@ class JunctionTree:
             )
         return questions.room_for(tree, numbers)
 
-    def _suited(self, codes: Ints) -> Tree:
+    def _suitable_tree(self, codes: Ints) -> Tree:
         """The compiled tree, or one for what is observed where that is so much cheaper that it is worth its making."""
         observed = codes >= 0
         key = observed.tobytes()
@@ -226,19 +226,19 @@ class FactorTree:
 
     def __init__(self, network: Network, what: str) -> None:
         self.network = network
-        part = trees.part_of(network, network.all_factors, network.unobserved())
+        part = trees.part_of(network, network.all_factors, network.no_evidence())
         order = trees.greedy_order(network, part, worth=trees.COMPILING)
         self.n_cells = order.cells
         self._check(what, 8.0 * order.cells)
         self._tree = trees.arrange(network, part, order.order)
-        numbers = self._tree.n_numbers(network.unobserved(), down=True)
+        numbers = self._tree.n_numbers(network.no_evidence(), down=True)
         self._check(what, 8.0 * numbers)
         self._room = questions.room_for(self._tree, numbers)
         scopes = trees.steps(part.scopes(network), network.sizes[part.variables], order.order.tolist())
         self._scopes = [tuple(int(part.variables[v]) for v in scope) for scope in scopes]
         self._owner = np.repeat(np.arange(network.n_factors), np.diff(network.table_start))
         untouched = np.setdiff1d(np.arange(network.n_variables), part.variables)
-        self._codes = network.unobserved()
+        self._codes = network.no_evidence()
         self._free = float(np.log(network.sizes[untouched]).sum())
 
     def _check(self, what: str, n_bytes: float) -> None:

@@ -139,7 +139,7 @@ class Network:
         order = TopologicalSorter({v: parents.get(v, []) for v in range(self.n_variables)}).static_order()
         return np.array(list(order)[::-1], np.int64)
 
-    def unobserved(self) -> Ints:
+    def no_evidence(self) -> Ints:
         """Codes that observe nothing."""
         return np.full(self.n_variables, NONE, np.int64)
 

@@ -273,7 +273,7 @@ def _by_tree(tree: Tree, targets: Sequence[int], codes: Ints, tables: Array, log
     if not found.doubtful(logs)[0]:
         return found.probs[0], float(found.log_prob[0])
     kept = set(targets)
-    order = [v for v in tree.unobserved(codes) if v not in kept]
+    order = [v for v in tree.free_variables(codes) if v not in kept]
     joint = in_logs(tree.network, tree.factor, order, codes, tables, logs).joint(targets).reshape(-1)
     return shares(joint, (0,)), float(log_sum(joint, (0,)))
 
@@ -343,7 +343,7 @@ def most_probable(network: Network, targets: Sequence[int], codes: Ints, factors
     """argmax p(targets | evidence). All sums come before all maxima, so some variables may cost more than all (Park 2002).
 
     >>> net = Network.of([2, 2], [((0,), 0, np.array([0.4, 0.6])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
-    >>> most_probable(net, [0, 1], net.unobserved()).codes, most_probable(net, [0], net.unobserved()).codes
+    >>> most_probable(net, [0, 1], net.no_evidence()).codes, most_probable(net, [0], net.no_evidence()).codes
     (array([0, 0]), array([1]))
     """
     log_prob = posterior(network, (), codes, factors).log_prob

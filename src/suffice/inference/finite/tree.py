@@ -94,7 +94,7 @@ class Tree:
         """How many states the variable at each place has."""
         return self.network.sizes[self.variables]
 
-    def unobserved(self, codes: Ints) -> list[int]:
+    def free_variables(self, codes: Ints) -> list[int]:
         """The variables that are not observed, in the order of their elimination; what was asked for is among the last."""
         return [v for v in self.variables.tolist() if codes[v] < 0]
 
@@ -104,7 +104,7 @@ class Tree:
 
     def largest(self) -> float:
         """Cells of the largest product when nothing is observed."""
-        return float(_exp(self._weights(self.network.unobserved(), kept=False).max(initial=0.0)))
+        return float(_exp(self._weights(self.network.no_evidence(), kept=False).max(initial=0.0)))
 
     def n_numbers(self, codes: Ints, *, down: bool = False) -> float:
         """How long a buffer the tables need, given what is observed; at most, if messages go down, too."""

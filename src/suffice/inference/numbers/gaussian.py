@@ -128,7 +128,7 @@ class Gaussians:
         for start in range(0, n_configurations, step):
             stop = min(start + step, n_configurations)
             some = {v: c if isinstance(c, int) else c[start:stop] for v, c in configurations.items()}
-            spread = self._propagated(members, values, some, stop - start, rows)
+            spread = self._propagate(members, values, some, stop - start, rows)
             parts.append(_condition(spread, members, targets, values, joint))
         answer = parts[0] if len(parts) == 1 else Conditioned(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         if any(t in self._counts for t in targets):  # those of rate 0 have no variance after all
@@ -136,10 +136,10 @@ class Gaussians:
             lost = counted & (np.abs(answer.root) < 2.0 * np.sqrt(NO_VARIANCE))
             answer = answer._replace(root=np.where(lost, 0.0, answer.root))
         for m in counts:
-            answer = self._weighed(answer, m, values[m], configurations)
+            answer = self._weigh_counts(answer, m, values[m], configurations)
         return answer
 
-    def _weighed(self, answer: Conditioned, m: int, counts: Array, configurations: Configurations) -> Conditioned:
+    def _weigh_counts(self, answer: Conditioned, m: int, counts: Array, configurations: Configurations) -> Conditioned:
         """The same with the probability of observed counts.
 
         `distance` is what a log-density has beside −½ ln 2πv of each node: of a count there is no other use for it.
@@ -152,7 +152,7 @@ class Gaussians:
         distance = answer.distance - 2.0 * logs - LOG_2PI - log_variance
         return answer._replace(log_density=answer.log_density + logs, distance=distance, trouble=trouble)
 
-    def _propagated(
+    def _propagate(
         self, members: Sequence[int], values: Mapping[int, Array], configurations: Configurations, size: int, rows: int
     ) -> _Spread:
         place = {m: i for i, m in enumerate(members)}

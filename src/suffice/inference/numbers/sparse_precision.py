@@ -246,7 +246,7 @@ class _Descent:
         value = self._model(gradient, self.D)
         for _ in range(ROUNDS):
             self.watch()
-            solved = self._towards(gradient, self._solved(gradient), value)
+            solved = self._towards(gradient, self._solve(gradient), value)
             if solved is None:
                 break
             self.D[:], self.U[:] = solved, solved @ self.W
@@ -259,7 +259,7 @@ class _Descent:
         """The quadratic model of f that a Newton direction minimises."""
         return float(np.vdot(gradient, D) + 0.5 * np.vdot(D, self.W @ D @ self.W)) + self._size(self.theta + D)
 
-    def _solved(self, gradient: Array) -> Array:
+    def _solve(self, gradient: Array) -> Array:
         """The minimum of the model among the matrices that are zero where theta + D is, if signs stayed as they are.
 
         By conjugate gradients on W E W, restricted to these entries, with its inverse Θ R Θ, so restricted, to precondition.

@@ -124,9 +124,9 @@ class Walker:
     def _begin(self, start: GibbsState) -> tuple[tuple[Ints, Ints, Ints, Array], int]:
         """A state to move on from, and the sweeps for which random numbers are drawn at a time."""
         codes, reals = start.codes.astype(np.int64), start.reals.astype(np.float64)
-        rows = self._placed(self._selected, self._row, codes)
+        rows = self._place(self._selected, self._row, codes)
         length = max(1, RANDOM // max(1, len(self._free) + len(self._free_reals)))
-        return (codes, self._placed(self._tables, self._start, codes), rows, reals), length
+        return (codes, self._place(self._tables, self._start, codes), rows, reals), length
 
     def _room(self, n: int) -> Trace:
         return Trace(np.empty(n, np.int64), np.empty((n, len(self._real_targets))))
@@ -142,7 +142,7 @@ class Walker:
         targets = (self._targets, self._target_step, self._real_targets)
         walk(self._sizes, *self._tables, self._logs, *self._selected, *nodes, *state, *random, *targets, *trace)
 
-    def _placed(self, links: Links, start: Ints, codes: Ints) -> Ints:
+    def _place(self, links: Links, start: Ints, codes: Ints) -> Ints:
         """Where the numbers of the present codes stand."""
         owner = np.repeat(np.arange(len(codes)), np.diff(links.first))
         places = start.copy()
@@ -203,7 +203,7 @@ class TableFactor(NamedTuple):
         axes = range(part.ndim)
         return not (part.any() and all(part.any(axis=tuple(a for a in axes if a != axis)).all() for axis in axes))
 
-    def summed(self, variable: int) -> TableFactor:
+    def sum_out(self, variable: int) -> TableFactor:
         axis = self.scope.index(variable)
         return TableFactor(self.scope[:axis] + self.scope[axis + 1 :], self.table.sum(axis=axis))
 
@@ -229,7 +229,7 @@ class SummedOut(NamedTuple):
             group |= more
             near = self._with(group)
         for v in sorted(group - set(asked), key=self.summed.index):
-            near = [*(f for f in near if v not in f.scope), product([f for f in near if v in f.scope], CONDITIONAL).summed(v)]
+            near = [*(f for f in near if v not in f.scope), product([f for f in near if v in f.scope], CONDITIONAL).sum_out(v)]
         whole = product(near, CONDITIONAL)
         walked = [v for v in whole.scope if v not in asked]
         scope = (*walked, *asked)
@@ -293,12 +293,12 @@ def collapse(network: Network, codes: Ints, *, last: Collection[int] = (), never
     factors = [TableFactor(tuple(network.scope(f).tolist()), network.table(f)).at(codes) for f in range(network.n_factors)]
     work = _Work(network.sizes, factors)
     work.reduce(0.0, last, never)
-    hindered = work.hindered(0.0)
+    hindered = work.hindered_variables(0.0)
     if not hindered and not work.impossible:
         work.reduce(SELDOM, (), {*last, *never})
         work.reduce(HARDLY, last, never)
     rest = Network.of(network.sizes, [(f.scope, NONE, f.table) for f in work.factors if f.scope])
-    slow = tuple(sorted(work.hindered(HARDLY)))
+    slow = tuple(sorted(work.hindered_variables(HARDLY)))
     return SummedOut(rest, tuple(work.summed), tuple(sorted(hindered)), tuple(factors), work.impossible, slow)
 
 
@@ -314,13 +314,13 @@ class _Work:
     def reduce(self, seldom: float, last: Collection[int], never: Collection[int]) -> None:
         """Sum out variables of factors with a ratio of `seldom` or less, while there are any that fit."""
         while not self.impossible:
-            cost = {v: self._cells(v) for v in self.hindered(seldom) if v not in never}
+            cost = {v: self._cells(v) for v in self.hindered_variables(seldom) if v not in never}
             fits = [v for v, cells in cost.items() if cells <= LARGEST]
             if not fits:
                 return
             self._sum_out(min(fits, key=lambda v: (v in last, cost[v], v)))
 
-    def hindered(self, seldom: float) -> set[int]:
+    def hindered_variables(self, seldom: float) -> set[int]:
         """The variables of such factors. One alone in a factor is free to take any of its possible states."""
         return {
             v for f, least in zip(self.factors, self.least, strict=True) if least <= seldom for v in f.scope if len(f.scope) > 1
@@ -328,7 +328,7 @@ class _Work:
 
     def _sum_out(self, variable: int) -> None:
         near = [variable in f.scope for f in self.factors]
-        made = product([f for f, is_near in zip(self.factors, near, strict=True) if is_near], LARGEST).summed(variable)
+        made = product([f for f, is_near in zip(self.factors, near, strict=True) if is_near], LARGEST).sum_out(variable)
         self.factors = [*(f for f, is_near in zip(self.factors, near, strict=True) if not is_near), made]
         self.least = [x for x, is_near in zip(self.least, near, strict=True) if not is_near]
         self.summed.append(variable)
@@ -380,7 +380,7 @@ class Rest(NamedTuple):
             near, rows = conditional.scope[:n_near], conditional.table.reshape(-1, int(np.prod(sizes[list(asked)])))
         return cls(tuple(targets), (*walked, *(v for v in near if v not in walked)), near, asked, rows, sizes)
 
-    def drawn(self, cells: Ints, rng: np.random.Generator) -> Ints:
+    def draw_targets(self, cells: Ints, rng: np.random.Generator) -> Ints:
         """The cell of the targets for each draw; those summed out are drawn from their distributions given the rest."""
         if not self.asked:
             return cells
@@ -399,7 +399,7 @@ class Rest(NamedTuple):
             return None
         probs, every = np.zeros((len(kinds), n_cells)), np.arange(self.rows.shape[1])
         np.put_along_axis(probs, self._cells(kinds[:, None], every[None]), self.rows[self._row(kinds)], axis=1)
-        return drawn.averaged(which.reshape(-1), probs)
+        return drawn.average(which.reshape(-1), probs)
 
     def _row(self, cells: Ints) -> Ints:
         """The row of the distribution of what was summed out, for each recorded state."""

@@ -180,7 +180,7 @@ class Chained:
         by_chain = _squared_counts(batches.reshape(self.n_chains, -1), n_cells)
         return self._shares(p, by_batch, by_chain, total, p * (1.0 - p))
 
-    def averaged(self, kinds: Ints, probs: Array) -> Average:
+    def average(self, kinds: Ints, probs: Array) -> Average:
         """The means of cells' probabilities: a draw of kind k says probs[k] of them (Rao and Blackwell's way)."""
         n = np.bincount(kinds, minlength=len(probs))
         p: Array = n @ probs / self.n

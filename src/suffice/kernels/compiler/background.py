@@ -33,7 +33,7 @@ class Helper:
         if not new:
             return
         try:
-            self._process = self._process or self._started()
+            self._process = self._process or self._start()
             if self._process.stdin is not None:
                 self._process.stdin.writelines(f"{n}\n" for n in new)
                 self._process.stdin.flush()
@@ -44,7 +44,7 @@ class Helper:
         """Whether a kernel was asked for."""
         return name in self._state
 
-    def done(self, name: str) -> bool:
+    def is_done(self, name: str) -> bool:
         """Whether a kernel is on disk, or never will be."""
         return self._state.get(name) == DONE
 
@@ -52,10 +52,10 @@ class Helper:
         """Wait for a kernel that is being compiled; false if it is not."""
         with self._changed:
             if self._state.get(name) == BEGUN:
-                self._changed.wait_for(lambda: self.done(name))
-        return self.done(name)
+                self._changed.wait_for(lambda: self.is_done(name))
+        return self.is_done(name)
 
-    def _started(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[str]:
         code = f"from suffice.kernels.compiler.serving import serve; serve({self._niceness})"
         path = os.pathsep.join(p for p in sys.path if p)
         environment = {**os.environ, "PYTHONPATH": path, "SUFFICE_COMPILE": "now"}

@@ -159,7 +159,7 @@ class Kernel:
     @property
     def allocates(self) -> bool:
         """Whether it makes arrays, or calls a kernel that does."""
-        return not MAKERS.isdisjoint(self.function.__code__.co_names) or any(k.allocates for k in self.called())
+        return not MAKERS.isdisjoint(self.function.__code__.co_names) or any(k.allocates for k in self.callees())
 
     def on_disk(self) -> bool:
         """Whether the compiled copy is in this process or on disk, or there is nothing to be waited for."""
@@ -169,14 +169,14 @@ class Kernel:
             self._on_disk = bool(dispatcher.signatures) or (kept is not None and bool(kept._load_index()))
         return self._on_disk
 
-    def called(self) -> list[Kernel]:
+    def callees(self) -> list[Kernel]:
         """The kernels that it calls."""
         names = self.function.__globals__
         return [k for n in self.function.__code__.co_names if isinstance(k := names.get(n), Kernel)]
 
     def parts(self) -> set[str]:
         """The names of it, of the kernels that it calls, and so on."""
-        return {self.name}.union(*(k.parts() for k in self.called()))
+        return {self.name}.union(*(k.parts() for k in self.callees()))
 
     def _copy(self, linked: bool) -> Any:
         if linked not in self._copies:
@@ -185,7 +185,7 @@ class Kernel:
 
     def _compile_called(self) -> None:
         """Compile what it calls, for the types that are declared, whatever those of the call."""
-        for k in self.called():
+        for k in self.callees():
             if k.name in CALLED:
                 k.compile()
             else:
@@ -209,7 +209,7 @@ class Kernel:
             return True
         if _spent > PATIENCE:
             in_background().ask([self.name])
-        return in_background().done(self.name) and self.on_disk()
+        return in_background().is_done(self.name) and self.on_disk()
 
     def _interpret(self, arguments: tuple[Any, ...]) -> Any:
         global _spent

@@ -47,10 +47,10 @@ class Climbable(Protocol):
     def weight(self) -> float:
         """The weight of all rows together."""
 
-    def expected(self, parameters: Any) -> Any:
+    def expect(self, parameters: Any) -> Any:
         """The E-step: a statistic, and ln p(observed), as `Expected`."""
 
-    def maximised(self, statistic: Any) -> Any:
+    def maximise(self, statistic: Any) -> Any:
         """The M-step: parameters."""
 
     def log_prior(self, parameters: Any) -> float:
@@ -154,7 +154,7 @@ class Way:
     begun: float = field(default_factory=time.perf_counter)
     memory: Memory = NOTHING
 
-    def packed(self) -> Packed:
+    def pack(self) -> Packed:
         """The end of this way, for a checkpoint."""
         return _pack_point(self.point, self.trace, self.converged, self.stopped)
 
@@ -172,7 +172,7 @@ class Way:
         """A point, and the parameters of its parts, at these numbers."""
         like = self.point.parameters
         if [x.shape for x in numbers_of(like)] != [x.shape for x in each[0]]:
-            like = self.problem.maximised(evaluate(self.problem, like).statistic)
+            like = self.problem.maximise(evaluate(self.problem, like).statistic)
         parameters, *parts = (with_numbers(like, numbers) for numbers in each)
         statistic = evaluate(self.problem, parameters).statistic
         return Point(parameters, statistic, objective, log_likelihood, parts=tuple(parts))
@@ -216,7 +216,7 @@ def from_starts(
             way.memory = shown.memory
             ways.append(way)
             walk = partial(_climb, i, way, climb, collapse, n)
-            shown.memory.answer(["start", i, n], walk, lambda way: way.packed(), way.restore)
+            shown.memory.answer(["start", i, n], walk, lambda way: way.pack(), way.restore)
     except (OutOfTime, KeyboardInterrupt) as stop:
         if any(way.trace for way in ways):
             return ways, True
@@ -303,7 +303,7 @@ def slack_of(problem: Climbable, point: Point) -> float:
 
 def evaluate(problem: Climbable, parameters: Any, plain: bool = True) -> Point:
     """A point: one E-step."""
-    expected = problem.expected(parameters)
+    expected = problem.expect(parameters)
     objective = expected.log_likelihood + problem.log_prior(parameters)
     return Point(parameters, expected.statistic, objective, expected.log_likelihood, plain)
 
@@ -323,7 +323,7 @@ def plain(problem: Climbable, point: Point) -> Iterator[Point]:
 def em_step(problem: Climbable, point: Point) -> Point:
     """The point after a step of EM. Where families take steps of their own that may be too long, it is one that does not lower
     the objective: half of the way, half of that, and so on."""
-    parameters = problem.maximised(point.statistic)
+    parameters = problem.maximise(point.statistic)
     for _ in range(HALVINGS):
         shorter = problem.shorter(point.parameters, parameters)
         try:
@@ -395,14 +395,14 @@ def incremental(problem: Any, begin: Point, batches: int) -> Iterator[Point]:
     parts = problem.parts(batches)
     parameters = begin.parameters
     last = list(begin.parts) or [parameters] * len(parts)
-    known: list[Any] = [part.expected(theta) for part, theta in zip(parts, last, strict=True)]
+    known: list[Any] = [part.expect(theta) for part, theta in zip(parts, last, strict=True)]
     entropy = [e.log_likelihood - problem.free_energy(e.statistic, theta) for e, theta in zip(known, last, strict=True)]
     while True:
         for i, part in enumerate(parts):
             last[i] = parameters
-            known[i] = part.expected(parameters)
+            known[i] = part.expect(parameters)
             entropy[i] = known[i].log_likelihood - problem.free_energy(known[i].statistic, parameters)
-            total = problem.joined([e.statistic for e in known])
-            parameters = problem.maximised(total)
+            total = problem.join([e.statistic for e in known])
+            parameters = problem.maximise(total)
         bound = float(sum(entropy)) + problem.free_energy(total, parameters)
         yield Point(parameters, total, bound + problem.log_prior(parameters), bound, parts=tuple(last))

@@ -42,7 +42,7 @@ class Atlas:
     >>> from suffice.learning.incomplete.problem import problem_of
     >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
     >>> begin = problem.first()
-    >>> atlas = Atlas.around(problem, begin, problem.expected(begin).statistic)
+    >>> atlas = Atlas.around(problem, begin, problem.expect(begin).statistic)
     >>> sorted(atlas.cpds(np.log([3.0]))["x"].probs.round(6).tolist())
     [0.25, 0.75]
     """
@@ -78,11 +78,11 @@ class Atlas:
     @cached_property
     def unit(self) -> Array:
         """For each coordinate a step that is neither small nor large."""
-        return self._joined({name: chart.unit for name, chart in self.charts.items()})
+        return self._join({name: chart.unit for name, chart in self.charts.items()})
 
     def vector(self, parameters: Any) -> Array:
         cpds = self.problem.cpds(parameters)
-        return self._joined({name: chart.vector(cpds[name]) for name, chart in self.charts.items()})
+        return self._join({name: chart.vector(cpds[name]) for name, chart in self.charts.items()})
 
     def cpds(self, vector: Array) -> dict[str, Cpd]:
         return self.with_copies({name: self.charts[name].at(vector[place]) for name, place in self.places.items()})
@@ -91,7 +91,7 @@ class Atlas:
         """Distributions of nodes, and those of the nodes that share their parameters."""
         return {**cpds, **{n: cpd.like(cpds[of]) for n, (of, cpd) in self.copies.items() if of in cpds}}
 
-    def shared(self, by_node: Mapping[str, Any]) -> dict[str, Any]:
+    def share(self, by_node: Mapping[str, Any]) -> dict[str, Any]:
         """What is said of nodes, said of those that share their parameters, too."""
         return {**by_node, **{n: by_node[of] for n, (of, _) in self.copies.items() if of in by_node}}
 
@@ -104,24 +104,24 @@ class Atlas:
         >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
         >>> cpds = {"x": Table(problem.variables["x"], (), [0.5, 0.5])}
         >>> half = problem.parameters(cpds)
-        >>> statistic = problem.expected(half).statistic  # 1.5 and 3.5 rows; the reference state is the first
+        >>> statistic = problem.expect(half).statistic  # 1.5 and 3.5 rows; the reference state is the first
         >>> Atlas.around(problem, half, statistic).scores(cpds, statistic)
         array([1.])
         """
-        parts = self.weighed(statistic, names)
-        return self._joined({name: self.charts[name].score(cpds[name], s) for name, s in parts.items()})
+        parts = self.weigh(statistic, names)
+        return self._join({name: self.charts[name].score(cpds[name], s) for name, s in parts.items()})
 
     def curvature(self, parameters: Any, statistic: Any) -> Array:
         """The diagonal of the information that complete rows would have."""
-        cpds, parts = self.problem.cpds(parameters), self.weighed(statistic)
-        return self._joined({name: self.charts[name].curvature(cpds[name], s) for name, s in parts.items()})
+        cpds, parts = self.problem.cpds(parameters), self.weigh(statistic)
+        return self._join({name: self.charts[name].curvature(cpds[name], s) for name, s in parts.items()})
 
-    def weighed(self, statistic: Any, names: Any = None) -> dict[str, Any]:
+    def weigh(self, statistic: Any, names: Any = None) -> dict[str, Any]:
         """What is expected, and imagined, of each node."""
-        seen, chosen = self.problem.scored(statistic), self.charts if names is None else names
-        return {name: self.charts[name].weighed(self.problem.of_node(name, seen)) for name in chosen}
+        seen, chosen = self.problem.gradient_statistic(statistic), self.charts if names is None else names
+        return {name: self.charts[name].weigh(self.problem.of_node(name, seen)) for name in chosen}
 
-    def _joined(self, parts: Mapping[str, Array]) -> Array:
+    def _join(self, parts: Mapping[str, Array]) -> Array:
         return np.concatenate([np.zeros(0), *parts.values()])
 
 

@@ -104,7 +104,7 @@ def _seconds_of_a_step(problem: ParameterProblem) -> float:
     point, least, begin = evaluate(problem, problem.first()), np.inf, time.perf_counter()
     while True:
         start = time.perf_counter()
-        point = evaluate(problem, problem.maximised(point.statistic))
+        point = evaluate(problem, problem.maximise(point.statistic))
         least = min(least, time.perf_counter() - start)
         if time.perf_counter() - begin > FEWEST:
             return least

@@ -60,7 +60,7 @@ def nodes_without_noise(problem: ParameterProblem, theta: Theta, statistic: Any)
     EM, which needs ever longer for ever less."""
     found: list[str] = []
     try:
-        ahead = problem.maximised(statistic)
+        ahead = problem.maximise(statistic)
     except FitError:  # what would collapse with the next step is not what is asked here
         return found
     for node in (node for node in problem.others if problem.conventions.floor(node)):

@@ -101,12 +101,12 @@ class Information:
     @cached_property
     def standard_errors(self) -> dict[str, Natural]:
         """By node, in the shape of its parameters; NaN on the boundary, inf where the data does not identify a parameter."""
-        return self.atlas.shared({n: self.atlas.charts[n].shaped(np.sqrt(v)) for n, (v, _) in self._variances.items()})
+        return self.atlas.share({n: self.atlas.charts[n].reshape(np.sqrt(v)) for n, (v, _) in self._variances.items()})
 
     @cached_property
     def missing_information(self) -> dict[str, Natural]:
         """By node, 1 − (variance with complete rows) / (variance): 0 if nothing is missing, 1 where nothing is known."""
-        return self.atlas.shared({n: chart.shaped(self._missing(n)) for n, chart in self.atlas.charts.items()})
+        return self.atlas.share({n: chart.reshape(self._missing(n)) for n, chart in self.atlas.charts.items()})
 
     def _missing(self, name: str) -> Array:
         variance, complete = self._variances[name]
@@ -118,8 +118,8 @@ class Information:
 
         Of probabilities it is normal on the scale of log-odds, of variances on that of logarithms: the ends stay inside.
         """
-        first = self._known(name)
-        lower, upper = map(self.atlas.charts[first].shaped, self._ends(first, level))
+        first = self._owner_of(name)
+        lower, upper = map(self.atlas.charts[first].reshape, self._ends(first, level))
         if isinstance(lower, dict) and isinstance(upper, dict):
             return {kind: Interval(lower[kind], upper[kind]) for kind in lower}
         return Interval(lower, upper)
@@ -170,7 +170,7 @@ class Information:
         along = np.abs(J @ self.lost[place]).max(axis=1, initial=0.0)
         return np.stack([np.where(along > 1e-4 * np.sqrt(complete), np.inf, observed), complete])
 
-    def _known(self, name: str) -> str:
+    def _owner_of(self, name: str) -> str:
         """The node that has the coordinates of this one."""
         if name not in self.cpds:
             raise ModelError(f"there is no node {name!r}{nearest(name, self.cpds)}")
@@ -190,7 +190,7 @@ class Information:
         by, copies = np.concatenate(larger), {n: first for n, (first, _) in self.atlas.copies.items()}
         charts |= {n: self.atlas.charts[of].outward(self.points[n], self.outward[of])[0] for n, of in copies.items()}
         charts |= still({name: cpd for name, cpd in self.points.items() if name not in charts})
-        unknown = [n for n, (variance, _) in self.atlas.shared(self._variances).items() if np.isinf(variance).any()]
+        unknown = [n for n, (variance, _) in self.atlas.share(self._variances).items() if np.isinf(variance).any()]
         return ParameterCovariance.of(charts, self.covariance * by[:, None] * by, unknown, self.posterior, copies)
 
     def to_frame(self, level: float = 0.95) -> Any:
@@ -221,10 +221,10 @@ class Information:
         unknown = f"; not identified: {listing(self.not_identified, style='str')}" if self.not_identified else ""
         return (
             f"{kind} of {self.n_parameters:,} free parameters{without}{unknown}\n"
-            f"largest fraction of missing information {self.largest_missing:.3g}\n{self._shown()}"
+            f"largest fraction of missing information {self.largest_missing:.3g}\n{self._table_text()}"
         )
 
-    def _shown(self, limit: int = 20) -> str:
+    def _table_text(self, limit: int = 20) -> str:
         """The first parameters in a table."""
         header, rows = self._table()
         more = f"\n… and {len(rows) - limit:,} more" if len(rows) > limit else ""
@@ -248,7 +248,7 @@ def observed_information(problem: ParameterProblem, parameters: Theta, *, progre
     if problem.entries:
         raise FitError("the observed information with single entries fixed is not known yet; fix whole nodes, or none")
     points, problem = problem.cpds(parameters), problem.scaled
-    expected = problem.expected(parameters)
+    expected = problem.expect(parameters)
     atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, problem.still)
     refuse_classes_above(atlas)
     if (n := atlas.size) > MOST:
@@ -291,7 +291,7 @@ def _missing(atlas: Atlas, cpds: Mapping[str, Cpd], names: list[str], watch: Pro
     rows = _indices(atlas, names)
 
     def expected_score(name: str, vector: Array) -> Array:
-        moved = problem.expected(problem.parameters({**cpds, **atlas.with_copies({name: atlas.charts[name].at(vector)})}))
+        moved = problem.expect(problem.parameters({**cpds, **atlas.with_copies({name: atlas.charts[name].at(vector)})}))
         return atlas.scores(cpds, moved.statistic, names)
 
     for name in names:
@@ -316,7 +316,7 @@ def _incomplete(atlas: Atlas, cpds: Mapping[str, Cpd], statistic: Any) -> list[s
     noise = np.random.default_rng(0).normal(0.0, 0.3, atlas.size) * atlas.unit
     noise[_indices(atlas, [name for name in atlas.charts if problem.nodes[name].iterative])] = 0.0  # far off they may not exist
     here = np.concatenate([np.zeros(0), *(chart.vector(cpds[name]) for name, chart in atlas.charts.items())])
-    other = problem.expected(problem.parameters({**cpds, **atlas.cpds(here + noise)})).statistic
+    other = problem.expect(problem.parameters({**cpds, **atlas.cpds(here + noise)})).statistic
     change = np.abs(atlas.scores(cpds, other) - atlas.scores(cpds, statistic)) * atlas.unit
     moved = {name for name, place in atlas.places.items() if change[place].max(initial=0.0) > SAME * problem.weight}
     return [name for name in atlas.charts if name in moved or problem.nodes[name].iterative]
@@ -326,7 +326,7 @@ def _complete(atlas: Atlas, cpds: Mapping[str, Cpd], statistic: Any) -> tuple[Ar
     """The complete information C, block by block, and a root R of its inverse: Rᵀ R = C⁻¹."""
     n = atlas.size
     complete, root = np.zeros((n, n)), np.zeros((n, n))
-    for name, s in atlas.weighed(statistic).items():
+    for name, s in atlas.weigh(statistic).items():
         at = atlas.places[name].start
         for block in atlas.charts[name].information(cpds[name], s):
             place = slice(at, at + len(block))

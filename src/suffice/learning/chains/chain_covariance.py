@@ -139,7 +139,7 @@ class StateProblem(ChainProblem):
     def _shares(self, theta: Theta) -> bool:
         return not (self.tied or self.spherical)
 
-    def _tied(self, theta: Theta) -> Theta:
+    def _tie(self, theta: Theta) -> Theta:
         """The same parameters, what states or columns share being the mean of what they have."""
         others: dict[str, Any] = dict(theta.others)
         for name in self.tied:
@@ -151,8 +151,8 @@ class StateProblem(ChainProblem):
         others |= {n: replace(others[n], variance=common / units[n]) for n in self.spherical}
         return replace(theta, others=others)
 
-    def _fitted(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
-        fitted: Any = super()._fitted(node, cpd, statistic)
+    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
+        fitted: Any = super()._fit_node(node, cpd, statistic)
         for columns, tied in ((self.tied, True), (self.spherical, False)):
             if node.name in columns:
                 return SharedGaussian.of(fitted, columns.index(node.name), tied=tied)

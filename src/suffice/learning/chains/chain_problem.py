@@ -103,26 +103,26 @@ class ChainProblem(ParameterProblem):
         own |= {"shown": units, "template": task.template, "sequences": task.sequences, "slice_variables": task.variables}
         how = prior, task.estimate, task.families, task.threads
         problem = cls(task.template.parameter_graph, rows, aliases, task.hidden, *how, **own, first_slices=task.first)
-        return problem if not isinstance(task.first, Given) else problem._given(given_cpds(task.first, task))
+        return problem if not isinstance(task.first, Given) else problem._fix_first(given_cpds(task.first, task))
 
-    def _given(self, cpds: Mapping[str, Cpd]) -> ChainProblem:
+    def _fix_first(self, cpds: Mapping[str, Cpd]) -> ChainProblem:
         """The problem in which first slices are known, and stay."""
         start = self.parameters({**self.cpds(self._starts.first()), **cpds})
         return replace(self, start=start, fixed=tuple(cpds), first_slices=Given(cpds))
 
-    def expected(self, theta: Theta) -> EStep:
+    def expect(self, theta: Theta) -> EStep:
         """One E-step. Where first states are stationary, the counts are those whose quotients by θ are the gradient of ln L."""
-        found = super().expected(theta)
+        found = super().expect(theta)
         return found if FIRST not in found.statistic.steps else with_pull(self._layout, found)
 
-    def maximised(self, statistic: ExpectedStatistic) -> Theta:
+    def maximise(self, statistic: ExpectedStatistic) -> Theta:
         """One M-step."""
         if FIRST_NUMBERS in statistic.moments:
             return self._settled_lines(statistic)
         if FIRST not in statistic.steps:
-            return super().maximised(statistic)
+            return super().maximise(statistic)
         plain = without_pull(self._layout, statistic)
-        return settled_step(self._layout, statistic, super().maximised(plain), plain.cells + self._more)
+        return settled_step(self._layout, statistic, super().maximise(plain), plain.cells + self._more)
 
     def _settled_lines(self, statistic: ExpectedStatistic) -> Theta:
         """The M-step where the first numbers are stationary."""
@@ -137,8 +137,8 @@ class ChainProblem(ParameterProblem):
             if n in self.entries
         }
         climb = SettledLines(space, statistic.moments[FIRST_NUMBERS], parts, held)  # type: ignore[arg-type]
-        plain = super().maximised(statistic)
-        return climb.climbed(self.with_nodes(plain, statistic.theta, space.unknown), plain)
+        plain = super().maximise(statistic)
+        return climb.climb(self.with_nodes(plain, statistic.theta, space.unknown), plain)
 
     def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         try:
@@ -153,9 +153,9 @@ class ChainProblem(ParameterProblem):
         """Where to start without hidden variables."""
         space = getattr(self._layout, "numbers", None)
         theta = super().first()
-        return self._held(steady_parameters(space, theta)) if space is not None and space.settles else theta
+        return self._hold_fixed(steady_parameters(space, theta)) if space is not None and space.settles else theta
 
-    def scored(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
+    def gradient_statistic(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
         """What is expected, with what stationary first steps add to the gradient."""
         first = statistic.moments.get(FIRST_NUMBERS)
         if first is None:
@@ -215,9 +215,9 @@ class ChainProblem(ParameterProblem):
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> Chain:  # type: ignore[override]
         """The chain of these parameters."""
         cpds = replace(self, shown=self.units).cpds(theta)
-        own = {n: self._fitted(node, cpds[n], self.plain(statistic)) for n, node in self.nodes.items()}
+        own = {n: self._fit_node(node, cpds[n], self.plain(statistic)) for n, node in self.nodes.items()}
         fixed = dict.fromkeys(self.fixed, True) | {n: held.names(self.nodes[n]) for n, held in self.entries.items()}
-        told = self._told(info)
+        told = self._fit_facts(info)
         return Chain.of(self.template, self.slice_variables, own, **told, first_slices=self.first_slices, fixed=fixed)
 
 

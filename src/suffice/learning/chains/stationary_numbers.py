@@ -114,7 +114,7 @@ class SettledLines:
             slopes[key] = by_a, by_b, by_v
         return total, slopes
 
-    def climbed(self, old: Theta, plain: Theta) -> Theta:
+    def climb(self, old: Theta, plain: Theta) -> Theta:
         """The best lines that were found; never worse than the old ones."""
         from scipy.optimize import minimize
 

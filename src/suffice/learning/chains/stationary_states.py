@@ -156,7 +156,7 @@ def _fixed_point(layout: ChainLayout, theta: Theta, first: Array, counts: Array,
     for _ in range(ROUNDS):
         weights = np.where(own, np.maximum(counts + _pull(layout, theta, first), 0.0), 0.0)
         # a cell whose pull is stronger than its count falls slowly: the pull weakens with it
-        slow = theta.tables.normalised(np.maximum(theta.tables.normalised(weights), 0.1 * theta.cells))
+        slow = theta.tables.normalise(np.maximum(theta.tables.normalise(weights), 0.1 * theta.cells))
         cells = np.where(own, slow, theta.cells)
         change, theta = float(np.abs(cells - theta.cells).max()), replace(theta, cells=cells)
         if change < SETTLED:

@@ -102,13 +102,13 @@ class Ascent:
         largest = Pass(largest_change, (self.at, self.layout.predictors(step)))
         return float(self.rows.fold(largest, threads=self.threads).value)
 
-    def expected(self, climb: Maximum) -> Maximum:
+    def with_expected_curvature(self, climb: Maximum) -> Maximum:
         """The same with the sums and the covariance by the expected curvature: another one where the link is not canonical."""
         s = self.measure(climb.theta, expected=True)
         covariance = solve_positive(s.hessian + self.family.penalty(self.at), s.gradient)[1]
         return Maximum(climb.theta, s, covariance, climb.iterations + 1)
 
-    def climbed(self, theta: Array, tol: float) -> tuple[Maximum, Array]:
+    def climb(self, theta: Array, tol: float) -> tuple[Maximum, Array]:
         """The θ of largest objective, from a start, and how far its columns are off their centre: where they are, the way to it
         may have stopped for that."""
         penalty = self.family.penalty(self.at)
@@ -135,7 +135,7 @@ class Ascent:
                 furthest = self.reach(step) / unit
                 far = [*far, furthest] if furthest > max(FAR, 0.3 * far[-1]) else [furthest]
                 if len(far) > LASTING and self._endless:
-                    raise self._separated(moved)
+                    raise self._separation_error(moved)
                 # columns that are nearly collinear have steps of rounding that change no predictor
                 done = max(furthest, errors / error) <= tol
             idle = len(gains) == 3 and max(gains) < 1e-12 and errors <= 1e-8 * error  # what changes is rounding
@@ -151,7 +151,7 @@ class Ascent:
                 return Maximum(theta, s, covariance, iteration), off
         raise FitError(
             f"the regression of {self.at.child.name!r} did not converge in {self.max_iter} iterations; rescale its parents, or "
-            f"give a ridge: {self._ridged()}"
+            f"give a ridge: {self._ridge_call()}"
         )
 
     @property
@@ -164,7 +164,7 @@ class Ascent:
         if self._endless and collinear(s.hessian, self.at.child.name) is not None:
             scale = np.sqrt(np.maximum(np.diag(s.hessian), 1e-300))
             flat = np.linalg.eigh(s.hessian / scale[:, None] / scale)[1][:, 0]
-            raise self._separated(np.abs(flat / scale * self._sizes(s)))
+            raise self._separation_error(np.abs(flat / scale * self._sizes(s)))
 
     def _off_centre(self, s: Sums) -> Array:
         """Whether columns need another centre: numbers far out may have dragged it off, whose rows then cease to matter."""
@@ -186,7 +186,7 @@ class Ascent:
         self._refuse_flat(s)
         raise FitError(
             f"the regression of {self.at.child.name!r} finds no step that raises its likelihood: its columns may be nearly "
-            f"collinear or of very different size; rescale them, or give a ridge: {self._ridged()}"
+            f"collinear or of very different size; rescale them, or give a ridge: {self._ridge_call()}"
         )
 
     def _refuse_collinear(self, A: Array) -> None:
@@ -197,16 +197,16 @@ class Ascent:
         (variable, state), term = list(design_terms(self.at.parents))[place - 1], self.at.terms[place - 1]
         if state and not A[lost, lost] > 0:
             raise FitError(
-                f"{self.at.child.name!r} cannot be fitted: no row has {term}; leave the state out, or use {self._ridged()}"
+                f"{self.at.child.name!r} cannot be fitted: no row has {term}; leave the state out, or use {self._ridge_call()}"
             )
         before = listing(self.at.terms[: place - 1])
         of = f"a linear combination of {before} or constant" if before else "constant"
         raise FitError(
             f"{self.at.child.name!r} cannot be fitted: the column {term!r} of its parent {variable.name!r} is {of}; leave the "
-            f"parent out, or use {self._ridged()}"
+            f"parent out, or use {self._ridge_call()}"
         )
 
-    def _separated(self, moved: Array) -> FitError:
+    def _separation_error(self, moved: Array) -> FitError:
         by_term = np.zeros(1 + len(self.at.terms))
         np.maximum.at(by_term, self.layout.places, moved)
         grows = [n for n, m in zip(("the intercept", *self.at.terms), by_term, strict=True) if m > 0.1 * by_term.max()]
@@ -214,10 +214,10 @@ class Ascent:
         part = "separates" if len(by) == 1 else "together separate"
         return FitError(
             f"the coefficients of {self.at.child.name!r} grow without end: {listing(by)} {part} its values in the data, and "
-            f"there is no estimate of largest likelihood; leave a parent out, or use {self._ridged()}"
+            f"there is no estimate of largest likelihood; leave a parent out, or use {self._ridge_call()}"
         )
 
-    def _ridged(self) -> str:
+    def _ridge_call(self) -> str:
         trials = f", trials={self.family.trials!r}" if self.family.trials else ""
         return f"{type(self.family).__name__}(ridge=1{trials})"
 
@@ -267,14 +267,14 @@ def maximise(
     ascent, climb = _centre_columns(ascent, theta, first)
     if family.profiled:
         return _profile_shape(ascent, parents, summary, climb.theta)
-    return family.finished(ascent.at, parents, climb if family.canonical else ascent.expected(climb), summary)
+    return family.finish(ascent.at, parents, climb if family.canonical else ascent.with_expected_curvature(climb), summary)
 
 
 def _centre_columns(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Maximum]:
     """The θ of largest objective, and the columns centred among the rows that matter there."""
     for _ in range(20):
         try:
-            found, off = ascent.climbed(theta, CONVERGED)
+            found, off = ascent.climb(theta, CONVERGED)
         except Nowhere:
             if theta is first:
                 raise
@@ -283,24 +283,26 @@ def _centre_columns(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent,
         if not off.any():
             return ascent, found
         at = ascent.at._replace(centre=ascent.at.centre + off)
-        ascent, theta = replace(ascent, at=at), ascent.layout.shifted(found.theta, off)
+        ascent, theta = replace(ascent, at=at), ascent.layout.shift(found.theta, off)
     ascent = replace(ascent, movable=False)
-    return ascent, ascent.climbed(theta, CONVERGED)[0]
+    return ascent, ascent.climb(theta, CONVERGED)[0]
 
 
 def _profile_shape(ascent: Ascent, parents: Sequence[Variable], summary: Summary, theta: Array) -> Any:
     """Coefficients and a shape in turn, each the best given the other, until neither moves."""
     family, shape, iterations = ascent.family, 1.0, 0
     for _ in range(200):
-        climb, _ = replace(ascent, movable=False, options={"dispersion": 1.0 / shape}).climbed(theta, CONVERGED)
+        climb, _ = replace(ascent, movable=False, options={"dispersion": 1.0 / shape}).climb(theta, CONVERGED)
         theta, before = climb.theta, shape
         shape = _better_shape(ascent, theta, shape)
         iterations += climb.iterations + 1
         if abs(np.log(shape / before)) < 1e-10:
             break
-    climb = replace(ascent, options={"dispersion": 1.0 / shape}).expected(climb)._replace(iterations=iterations + 1)
+    climb = (
+        replace(ascent, options={"dispersion": 1.0 / shape}).with_expected_curvature(climb)._replace(iterations=iterations + 1)
+    )
     total = ascent.rows.fold(Pass(family.of_shape, (family.log_likelihood_of, ascent.at, theta, shape)))
-    cpd = family.finished(ascent.at, parents, climb, summary, 1.0 / shape)
+    cpd = family.finish(ascent.at, parents, climb, summary, 1.0 / shape)
     return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=float(total)))
 
 
@@ -325,7 +327,7 @@ def _start_from_sample(ascent: Ascent, theta: Array) -> Array:
     if not some.weights.sum() > 0:
         return theta
     try:
-        return replace(ascent, rows=rows.of_rows(some), max_iter=30, what=None).climbed(theta, 1e-3)[0].theta
+        return replace(ascent, rows=rows.of_rows(some), max_iter=30, what=None).climb(theta, 1e-3)[0].theta
     except FitError:
         return theta
 

@@ -172,7 +172,7 @@ def _start_of(
         what = f"{type(cpd.family).__name__} of {cpd.child!r} on {listing(cpd.parents)}"
         raise FitError(f"start is a {what}, which is not what is to be learned")
     if not isinstance(start, LmsRun):
-        return None, cpd.arranged([p.name for p in parents])
+        return None, cpd.reorder([p.name for p in parents])
     return start.state if rate is None else replace(start.state, rate=float(rate)), None
 
 
@@ -192,7 +192,7 @@ class LmsWalk:
         s = self._first(block) if state is None else state
         theta, average, columns = s.theta.copy(), s.average.copy(), block.columns
         X = fill_design(self.parents, columns, s.centre, block.n_rows, self.child.name) / _with_one(s.scale)
-        rows = self.family.values(self.child, columns), *self.family.exposed(columns), block.weights
+        rows = self.family.values(self.child, columns), *self.family.exposure(columns), block.weights
         own = (read_only(np.ascontiguousarray(a, dtype=np.float64)) for a in rows)
         response = SOFTMAX if len(theta) > 1 else self.family.response
         seen = lms_rows(np.ascontiguousarray(X.T), *own, theta, average, response, s.rate, 10.0 * theta.shape[1], s.seen)
@@ -204,7 +204,7 @@ class LmsWalk:
         theta, seen = np.zeros((self.family.n_predictors(self.child), 1 + len(centre))), 0.0
         if self.start is not None:
             layout = self.start.layout
-            theta = layout.predictors(layout.shifted(self.start.theta, centre)) * _with_one(scale).T
+            theta = layout.predictors(layout.shift(self.start.theta, centre)) * _with_one(scale).T
             seen = self.start.fitted.weight if self.start.fitted is not None else 0.0
         return LmsState(theta, theta, centre, scale, seen, rate if self.rate is None else float(self.rate))
 
@@ -236,5 +236,5 @@ def _model(family: Any, walk: LmsWalk, parents: list[Variable], rows: Data, stat
     if np.isfinite(s.log_likelihood) and spread > 0:
         step, _ = solve_positive(s.hessian, s.gradient)
         away = float(np.sqrt(max(float(s.gradient @ step), 0.0) / (spread * theta.size)))
-    own = family.layout(at.child, len(at.centre)).shifted(theta, -at.centre)
+    own = family.layout(at.child, len(at.centre)).shift(theta, -at.centre)
     return family.cpd(at.child, tuple(parents), own, spread, centre=at.centre), away, family.total(s, summary, spread)

@@ -147,12 +147,12 @@ class Plate:
         parents: dict[str, list[str]] = {} if self.group is None else {self.group: []}
         for node, copies in self._copies.items():
             for i, copy in enumerate(copies):
-                parents[copy] = [p for parent in self.graph.parents(node) for p in self._copied(parent, node, i)]
+                parents[copy] = [p for parent in self.graph.parents(node) for p in self._copies_of(parent, node, i)]
                 if self.group is not None and node in (self.inside or ()) and not isinstance(self.pooling, Pooled):
                     parents[copy].append(self.group)
         return Dag(parents)
 
-    def _copied(self, parent: str, child: str, i: int) -> tuple[str, ...]:
+    def _copies_of(self, parent: str, child: str, i: int) -> tuple[str, ...]:
         """The copies of a parent that a copy of a child has: that in step with it, if both are repeated."""
         both = child in (self.columns or {}) and parent in (self.columns or {})
         return self._copies[parent][i : i + 1] if both else self._copies[parent]

@@ -110,7 +110,7 @@ def _of_network(p: BayesNet, graph: Dag) -> Projection:
     for name in graph.nodes:
         child, parents = p.variables[name], [p.variables[q] for q in graph.parents(name)]
         if set(graph.parents(name)) == set(p.dag.parents(name)):
-            cpds[name] = closed_form(p[name]).arranged(graph.parents(name))
+            cpds[name] = closed_form(p[name]).reorder(graph.parents(name))
             continue
         family = _family_of(child, parents)
         seen = expected.answer(family.needs(child, parents))

@@ -33,7 +33,7 @@ def _fit_tie(tie: Tie, nodes: Nodes, family: Any, rows: Data) -> dict[str, Cpd]:
         sets = [(*own[1:], own[0]) for own in tie.families]
         return from_tables(tie, nodes, family, rows.gather([Request(s) for s in sets]))
     cpd = maximise(child, parents, stacked, family)
-    own = {n: cpd.renamed(*nodes[n]) for n in tie.nodes}
+    own = {n: cpd.rename(*nodes[n]) for n in tie.nodes}
     return with_shares(own, stacked.log_likelihoods(own))
 
 

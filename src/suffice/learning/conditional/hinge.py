@@ -92,10 +92,10 @@ def _least(rows: TargetRows, cost: float, c2: float) -> Hinge:
         share = ahead.longest(guess, 1.0)
         after = float(((lam + share * guess.lam) * (t + share * guess.t)).sum()) / lam.size
         move = ahead.towards((after / mean) ** 3 * mean - lam * t - guess.lam * guess.t)
-        share = ahead.centred(move)
+        share = ahead.safe_share(move)
         if share < SHORT:
             move = ahead.towards(CENTRED * mean - lam * t)
-            share = ahead.centred(move)
+            share = ahead.safe_share(move)
         w, lam, t = w + share * move.w, lam + share * move.lam, t + share * move.t
     raise AssertionError
 
@@ -138,7 +138,7 @@ class _Step:
             lengths.append(most * float((-x[falls] / dx[falls]).min(initial=np.inf)))
         return min(lengths)
 
-    def centred(self, move: _Move) -> float:
+    def safe_share(self, move: _Move) -> float:
         """The share of a move that keeps every λ t from falling far below their mean."""
         share = self.longest(move, ALMOST)
         while True:

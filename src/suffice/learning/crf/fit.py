@@ -175,7 +175,7 @@ def _say_unlabelled(problem: LabelProblem) -> None:
 def carry_weights(start: Crf, problem: LabelProblem) -> Array:
     """The weights of a model for the pairs of a problem, by name; 0 for pairs that it does not have."""
     known = dict(
-        zip(start.features.named(start.vocabulary, np.arange(start.n_weights)), start.weight_vector.tolist(), strict=True)
+        zip(start.features.names_of(start.vocabulary, np.arange(start.n_weights)), start.weight_vector.tolist(), strict=True)
     )
-    own = problem.features.named(problem.vocabulary, np.arange(problem.features.n))
+    own = problem.features.names_of(problem.vocabulary, np.arange(problem.features.n))
     return np.array([known.get(pair, 0.0) for pair in own])

@@ -40,11 +40,11 @@ class ExpectFeatures:
 
     def __call__(self, block: Encoded) -> LabelTerms:
         whole, partly = block
-        result = self.features.expected(self.weights, whole, costs=self.costs)
+        result = self.features.expect_terms(self.weights, whole, costs=self.costs)
         if partly is None:
             return result
-        free = self.features.expected(self.weights, partly, costs=self.costs)
-        clamped = self.features.expected(self.weights, partly, clamped=True)
+        free = self.features.expect_terms(self.weights, partly, costs=self.costs)
+        clamped = self.features.expect_terms(self.weights, partly, clamped=True)
         return LabelTerms(result.log_z + free.log_z - clamped.log_z, result.expected + free.expected - clamped.expected)
 
 
@@ -86,7 +86,7 @@ class LabelProblem:
         keys = choose_pairs(chain, findings.counts, every)
         wider = None if chain.is_plain else WiderKeys.of(chain, every, tables, sequences, threads)
         L, numbers = len(every.labels), [every.starts[i] for i in every.numbers]
-        keys = keys if wider is None else wider.permitted(keys, of_pairs(every), L)
+        keys = keys if wider is None else wider.permitted_keys(keys, of_pairs(every), L)
         # without the attributes that have no weight
         kept = np.zeros(every.size, bool)
         kept[keys[keys < every.size * L] // L] = True
@@ -94,23 +94,23 @@ class LabelProblem:
         if wider is not None:
             kept[wider.attributes(L)] = True
         number = np.where(kept, np.cumsum(kept) - 1, -1)
-        vocabulary = every.reduced(kept)
+        vocabulary = every.reduce(kept)
         moved = np.where(
             keys < every.size * L, number[np.minimum(keys // L, every.size - 1)], keys // L - every.size + vocabulary.size
         )
         places = tuple(int(number[a]) for a in numbers)
         features = PairFeatures.of(moved * L + keys % L, vocabulary.size, L, places)
         own = PairFeatures.of(keys, every.size, L, tuple(numbers))
-        seen = own.counted(findings.counts) - own.counted(findings.partial)
+        seen = own.count_pairs(findings.counts) - own.count_pairs(findings.partial)
         for row, a in enumerate(numbers):
             k = slice(own.first[a], own.first[a + 1])
             seen[k] = findings.sums[row, own.labels[k]]
         if wider is not None:
-            features, seen = wider.added(features, number), np.concatenate([seen, wider.seen])
+            features, seen = wider.add_to(features, number), np.concatenate([seen, wider.seen])
         blocks, store = dict(findings.blocks), ValueStore(min(room, engine.memory_limit))
         for n in blocks:  # one at a time, and what is replaced is let go
             whole, partly = findings.blocks.pop(n).read()
-            blocks[n] = keep(store, (whole.renumbered(number), None if partly is None else partly.renumbered(number)))
+            blocks[n] = keep(store, (whole.renumber(number), None if partly is None else partly.renumber(number)))
         return cls(chain, sequences, vocabulary, features, seen, findings._replace(blocks=blocks), threads)
 
     @cached_property

@@ -75,9 +75,9 @@ class BlockUpdates:
 
     def difference(self, more: Codes, less: Codes) -> tuple[Array, Array]:
         """What one labelling has and another has not: by step and label, and by pair of labels."""
-        return self.counted(more)[0] - self.counted(less)[0], self.counted(more)[1] - self.counted(less)[1]
+        return self.count_labels(more)[0] - self.count_labels(less)[0], self.count_labels(more)[1] - self.count_labels(less)[1]
 
-    def counted(self, labels: Codes) -> tuple[Array, Array]:
+    def count_labels(self, labels: Codes) -> tuple[Array, Array]:
         """A labelling as ones: by step and label, and by pair of labels."""
         steps, pairs = np.zeros((len(labels), self.L)), np.zeros((self.L, self.L))
         steps[np.arange(len(labels)), labels] = 1.0

@@ -121,14 +121,14 @@ class WiderKeys:
         own = self.keys // n_labels**2
         return np.unique(own[own < self.n_attributes])
 
-    def permitted(self, keys: Ints, pairs: Bools, n_labels: int) -> Ints:
+    def permitted_keys(self, keys: Ints, pairs: Bools, n_labels: int) -> Ints:
         """The keys of pairs without those that are forbidden, or of attributes of two labels."""
         L, A = n_labels, self.n_attributes
         own = keys < A * L
         follow = np.maximum(keys - A * L, 0)
         return keys[np.where(own, ~pairs[np.minimum(keys // L, A - 1)], self.allowed.pairs.reshape(-1)[follow])]
 
-    def added(self, features: PairFeatures, number: Ints) -> WiderFeatures:
+    def add_to(self, features: PairFeatures, number: Ints) -> WiderFeatures:
         """Features with these added, attributes by their new numbers."""
         L, A = features.n_labels, self.n_attributes
         own, triples = self.keys[self.keys < A * L * L], self.keys[self.keys >= A * L * L] - A * L * L

@@ -122,27 +122,27 @@ class ParameterProblem(ReducedTask):
         """The same problem, whose distributions and statistics are of scaled columns: for derivatives, which need all digits."""
         return replace(self, shown=self.units.plain)
 
-    def expected(self, theta: Theta) -> EStep:
+    def expect(self, theta: Theta) -> EStep:
         """One E-step."""
-        e = self.components.expected(theta)
+        e = self.components.expect(theta)
         return EStep(ExpectedStatistic(theta, e.cells, e.moments, e.steps), e.log_likelihood)
 
-    def maximised(self, statistic: ExpectedStatistic) -> Theta:
+    def maximise(self, statistic: ExpectedStatistic) -> Theta:
         """One M-step."""
-        s = self._pooled(statistic)
+        s = self._pool_ties(statistic)
         weights = s.cells + self._more
         if self.estimate.less and weights.min(initial=0.0) < 0.0:
             cell = int(np.argmin(weights))
             raise FitError(
-                f"the posterior has no mode: count and prior at {self.tables.described(cell)} make {weights[cell] + 1.0:g}, "
+                f"the posterior has no mode: count and prior at {self.tables.describe(cell)} make {weights[cell] + 1.0:g}, "
                 f"below 1; use {BY_MEAN} or a stronger prior"
             )
         others = {node.name: self._estimate(node, s) for node in self.others}
-        cells = self.tables.normalised(weights)
+        cells = self.tables.normalise(weights)
         for name, belief in self._beliefs.items():
-            cells[self.tables.cells(name)] = belief.probs(self._named(self.nodes[name], s), Mode()).reshape(-1)
+            cells[self.tables.cells(name)] = belief.probs(self._statistic_of(self.nodes[name], s), Mode()).reshape(-1)
         theta = Theta(self.tables, self._in_families(cells, weights), others)
-        return self._held(self.conventions.standardise(theta, s.moments) if self.conventions.loose else theta)
+        return self._hold_fixed(self.conventions.standardise(theta, s.moments) if self.conventions.loose else theta)
 
     @cached_property
     def conventions(self) -> Conventions:
@@ -160,7 +160,7 @@ class ParameterProblem(ReducedTask):
         """The same distribution of what is observed, hidden numbers by convention."""
         settled = self.conventions.settle(theta)
         if self.conventions.with_parents:
-            settled = self.conventions.standardise(settled, self.expected(settled).statistic.moments)
+            settled = self.conventions.standardise(settled, self.expect(settled).statistic.moments)
         return settled if np.isclose(self.log_prior(settled), self.log_prior(theta), rtol=1e-12, atol=1e-9) else theta
 
     def shorter(self, before: Theta, after: Theta) -> Theta | None:
@@ -193,11 +193,11 @@ class ParameterProblem(ReducedTask):
 
     def first(self) -> Theta:
         """Where to start without hidden variables: what the cells that are there say, smoothed."""
-        return self._held(self._tied(self._projected(self._starts.first())))
+        return self._hold_fixed(self._tie(self._project(self._starts.first())))
 
     def random(self, rng: np.random.Generator) -> Theta:
         """A random start: families with hidden variables, or cells that are often missing, are drawn."""
-        return self._held(self._tied(self._projected(self._starts.random(rng))))
+        return self._hold_fixed(self._tie(self._project(self._starts.random(rng))))
 
     @cached_property
     def _starts(self) -> Starts:
@@ -215,7 +215,7 @@ class ParameterProblem(ReducedTask):
             raise FitError("Incremental(batches) cannot be used here: a family takes steps of its own; leave it out")
         return [replace(self, components=part) for part in self.components.parts(n)]
 
-    def joined(self, statistics: Sequence[ExpectedStatistic]) -> ExpectedStatistic:
+    def join(self, statistics: Sequence[ExpectedStatistic]) -> ExpectedStatistic:
         """The statistics of all parts together."""
         cells, moments, steps = reduce(add_up, [(s.cells, s.moments, s.steps) for s in statistics])
         return ExpectedStatistic(statistics[-1].theta, cells, moments, steps)
@@ -225,7 +225,7 @@ class ParameterProblem(ReducedTask):
         total = log_likelihood(statistic.cells, theta.cells)
         for node in self.others:
             if groups := statistic.moments.get(node.name):
-                seen = scaled_moments(node, groups) if node.normal else self._named(node, statistic)
+                seen = scaled_moments(node, groups) if node.normal else self._statistic_of(node, statistic)
                 total += theta.others[node.name].log_likelihood(seen)
         return total
 
@@ -261,27 +261,27 @@ class ParameterProblem(ReducedTask):
             shapes = [part.shape for part in cpd.free_parts()]
             *parts, vector = np.split(vector, np.cumsum([math.prod(shape) for shape in shapes]))
             others[name] = cpd.with_parts([p.reshape(shape) for p, shape in zip(parts, shapes, strict=True)])
-        return self._held(self._projected(Theta(self.tables, self.tables.normalised(cells**2), others)))
+        return self._hold_fixed(self._project(Theta(self.tables, self.tables.normalise(cells**2), others)))
 
     def parameters(self, cpds: Mapping[str, Cpd]) -> Theta:
         """The parameters of these distributions; where tied nodes differ, one step on from them."""
 
         def scale(node: NodeFamily, cpd: Any) -> Cpd:
             if node.normal and node.regression:
-                cpd = line_of(node.family.opened(cpd), self.known_of(node.name))
-            return self._starts.filled(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
+                cpd = line_of(node.family.from_closed(cpd), self.known_of(node.name))
+            return self._starts.fill_empty(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
         theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scale))
-        theta = self._projected(self.conventions.standardise_roots(theta))
-        return theta if self._shares(theta) else self._tied(theta)
+        theta = self._project(self.conventions.standardise_roots(theta))
+        return theta if self._shares(theta) else self._tie(theta)
 
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> BayesNet:
         """The network of these parameters, which were estimated from this expected statistic."""
-        seen, cpds = self._pooled(statistic), replace(self, shown=self.units).cpds(theta)
-        own = {n: self._fitted(node, cpds[n], seen) for n, node in self.nodes.items()}
-        return BayesNet.of(self.dag, self.variables, own, **self._told(info), ties=self.ties)
+        seen, cpds = self._pool_ties(statistic), replace(self, shown=self.units).cpds(theta)
+        own = {n: self._fit_node(node, cpds[n], seen) for n, node in self.nodes.items()}
+        return BayesNet.of(self.dag, self.variables, own, **self._fit_facts(info), ties=self.ties)
 
-    def _fitted(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
+    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
         """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters.
 
         What is only expected makes no posterior: its intervals would be too narrow.
@@ -292,8 +292,8 @@ class ParameterProblem(ReducedTask):
             return replace(cpd, imagined=None) if cpd.imagined is not None else cpd  # type: ignore[no-any-return]
         cpd = replace(cpd, imagined=self.said[node.name] if self._is_seen(node) else None)
         if node.by_table:
-            return replace(cpd, seen=self._named(node, statistic))  # type: ignore[no-any-return]
-        seen = self._named(node, statistic, self.units)
+            return replace(cpd, seen=self._statistic_of(node, statistic))  # type: ignore[no-any-return]
+        seen = self._statistic_of(node, statistic, self.units)
         assert isinstance(seen, Moments)
         lost = seen.at(np.arange(cpd.variance.size)).count.reshape(cpd.variance.shape) <= 0
         if self.said[node.name] is not None or not lost.any():
@@ -316,11 +316,11 @@ class ParameterProblem(ReducedTask):
             if node.regression:
                 return common_line_of(node, groups, old, self.offset_slopes(node), self.units.variance[node.name])
             return normal_of(node, groups, old, imagined, how, self.units.variance[node.name], self.conventions.floor(node))
-        new: Cpd = node.family.estimate(node.child, node.parents, self._named(node, s), imagined, how)
+        new: Cpd = node.family.estimate(node.child, node.parents, self._statistic_of(node, s), imagined, how)
         weight = np.zeros(node.n_cells)
         if groups is not None:
             weight[groups.keys] = groups.spread.weight
-        return new.kept(old, weight >= VANISHED)
+        return new.keep_old(old, weight >= VANISHED)
 
     def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
         imagined, how = self.imagined[node.name], self.estimate
@@ -340,17 +340,17 @@ class ParameterProblem(ReducedTask):
         pairs = ((numbers(tie.nodes[0]), numbers(node)) for tie in self.ties for node in tie.nodes[1:])
         return all(np.array_equal(x, y, equal_nan=True) for a, b in pairs for x, y in zip(a, b, strict=True))
 
-    def _tied(self, theta: Theta) -> Theta:
+    def _tie(self, theta: Theta) -> Theta:
         """A step of EM leads from any parameters to shared ones; nodes that share none stay where they are."""
         if not self.ties:
             return theta
         # sums of regressions add only where they are taken at the same parameters
         first = {node: tie.nodes[0] for tie in self.ties for node in tie.nodes if self.nodes[node].iterative}
         theta = replace(theta, others={**theta.others, **{n: theta.others[n].like(theta.others[m]) for n, m in first.items()}})
-        shared = self.maximised(self.expected(theta).statistic)
+        shared = self.maximise(self.expect(theta).statistic)
         return self.with_nodes(theta, shared, [node for tie in self.ties for node in tie.nodes])
 
-    def _held(self, theta: Theta) -> Theta:
+    def _hold_fixed(self, theta: Theta) -> Theta:
         if self.others:
             theta = with_known(self.nodes, self.imagined, self.conventions.put(theta))
         if self.start is None:

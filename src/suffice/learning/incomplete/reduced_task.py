@@ -192,7 +192,7 @@ class ReducedTask(Task):
 
     def _outward(self, node: NodeFamily, cpd: Any) -> Cpd:
         own: Cpd = self.shown.outward_cpd(cpd) if node.normal else cpd
-        return node.family.opened(own) if node.normal and node.regression else own
+        return node.family.from_closed(own) if node.normal and node.regression else own
 
     def known_of(self, name: str) -> Any:
         """What the prior imagines of a node, None if it says nothing; of a linear regression the slope of its offset."""
@@ -206,7 +206,7 @@ class ReducedTask(Task):
         """What the prior imagines of scaled columns."""
         normal, units = {n: s for n, s in self.said.items() if self.nodes[n].normal and s is not None}, self.units
         moments = {n: units.inward_moments(s) for n, s in normal.items() if isinstance(s, Moments)}
-        beliefs = {n: s.scaled(units.centre[n], units.scale[n]) for n, s in normal.items() if n not in moments}
+        beliefs = {n: s.rescale(units.centre[n], units.scale[n]) for n, s in normal.items() if n not in moments}
         return {**self.said, **moments, **beliefs}
 
     def outward_map(self, cpd: Cpd) -> Array | None:
@@ -218,7 +218,7 @@ class ReducedTask(Task):
 
     def statistics(self, statistic: ExpectedStatistic) -> Statistics:
         """EStep counts and moments by name; of regressions the counts of the child."""
-        plain = [self._named(node, statistic) for node in self.nodes.values() if not node.iterative]
+        plain = [self._statistic_of(node, statistic) for node in self.nodes.values() if not node.iterative]
         steps = {self.nodes[n].child: s for n, s in statistic.steps.items()}
         return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
 
@@ -226,9 +226,11 @@ class ReducedTask(Task):
         """What is expected of a node: counts or moments; of a regression what completed rows say, and the parameters they say it
         at."""
         node = self.nodes[name]
-        return (statistic.theta.others[name], statistic.steps.get(name)) if node.iterative else self._named(node, statistic)
+        return (
+            (statistic.theta.others[name], statistic.steps.get(name)) if node.iterative else self._statistic_of(node, statistic)
+        )
 
-    def _named(self, node: NodeFamily, statistic: ExpectedStatistic, units: Units | None = None) -> Counts | Moments:
+    def _statistic_of(self, node: NodeFamily, statistic: ExpectedStatistic, units: Units | None = None) -> Counts | Moments:
         if node.by_table:
             return Counts(node.finite, statistic.cells[self.tables.cells(node.name)].reshape(sizes(node.finite)))
         groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.derived))
@@ -240,7 +242,7 @@ class ReducedTask(Task):
         held = {*self.fixed, *self.entries, *(name for tie in self.ties for name in tie.nodes)}
         return node.name not in held and all(v.name in missing and not missing[v.name] for v in node.members)
 
-    def _told(self, info: str) -> dict[str, Any]:
+    def _fit_facts(self, info: str) -> dict[str, Any]:
         """What a network, or a chain, remembers of how it was learned."""
         return {"prior": self.prior, "estimate": self.estimate, "fit_info": info, "incomplete": True, "hidden": self.hidden}
 
@@ -266,22 +268,22 @@ class ReducedTask(Task):
         """Tables, of which those of chosen families are what they make of these weights of cells."""
         for node in self._chosen:
             own = self.tables.cells(node.name)
-            cells[own] = node.family.fitted(node.child, node.parents, weights[own].reshape(sizes(node.finite))).reshape(-1)
+            cells[own] = node.family.fit_table(node.child, node.parents, weights[own].reshape(sizes(node.finite))).reshape(-1)
         return cells
 
-    def _projected(self, theta: Theta) -> Theta:
+    def _project(self, theta: Theta) -> Theta:
         """Parameters whose tables are of the families that were chosen: any table is taken for weights of its cells."""
         return replace(theta, cells=self._in_families(theta.cells.copy(), theta.cells)) if self._chosen else theta
 
     def plain(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
         """The statistic in which nodes that share parameters have that of all of them."""
-        return self._pooled(statistic)
+        return self._pool_ties(statistic)
 
-    def scored(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
+    def gradient_statistic(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
         """The same, with what else the gradient of the objective follows from."""
-        return self._pooled(statistic)
+        return self._pool_ties(statistic)
 
-    def _pooled(self, s: ExpectedStatistic) -> ExpectedStatistic:
+    def _pool_ties(self, s: ExpectedStatistic) -> ExpectedStatistic:
         """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
         if not self.ties:
             return s

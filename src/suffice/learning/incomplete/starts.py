@@ -65,7 +65,7 @@ class Starts:
         """Tables drawn around what is known of them, regressions on complete rows and one drawn row."""
         weights = self._weights
         for node in self.problem.nodes.values():
-            if node.by_table and self._hidden(node):
+            if node.by_table and self._is_hidden(node):
                 # around the states that the child shows
                 own = self.problem.components.shown.states.get(node.name, np.zeros(node.finite[-1].n_states)) + 1.0
                 own = np.ones_like(own) if node.name in self.problem.hidden_names else own
@@ -76,8 +76,8 @@ class Starts:
         chosen: dict[tuple[str, ...], Any] = {}
         others: dict[str, Cpd] = {}
         for node in self.problem.others:
-            if node.iterative and self._hidden(node):
-                others[node.name] = node.family.random(node.child, node.parents, rng, self._known(node))
+            if node.iterative and self._is_hidden(node):
+                others[node.name] = node.family.random(node.child, node.parents, rng, self._observed_summary(node))
                 continue
             hidden = tuple(v.name for v in node.finite if v.name in self.problem.hidden_names)
             if node.normal and any(r in self.problem.hidden_names for r in node.reals):
@@ -99,7 +99,7 @@ class Starts:
 
     def _theta(self, weights: Array, others: dict[str, Cpd]) -> Theta:
         tables = self.problem.tables
-        return Theta(tables, tables.normalised(weights), others)
+        return Theta(tables, tables.normalise(weights), others)
 
     @property
     def _weights(self) -> Array:
@@ -109,19 +109,19 @@ class Starts:
     def units(self) -> Units:
         return self.problem.units
 
-    def _hidden(self, node: NodeFamily) -> bool:
+    def _is_hidden(self, node: NodeFamily) -> bool:
         return any(v.name in self.problem.hidden_names for v in node.members)
 
-    def filled(self, node: NodeFamily, cpd: Cpd) -> Cpd:
+    def fill_empty(self, node: NodeFamily, cpd: Cpd) -> Cpd:
         """A distribution whose configurations without parameters start in the middle of the data."""
-        return cpd.filled(self.units.mean[node.name], self._variances(node)[-1]) if cpd.undefined.any() else cpd
+        return cpd.fill_empty(self.units.mean[node.name], self._variances(node)[-1]) if cpd.undefined.any() else cpd
 
     def _cpd(self, node: NodeFamily, centres: Array) -> Cpd:
         """A distribution from complete rows and one imagined row for each configuration."""
         if node.iterative:
-            cpd: Cpd = node.family.start(node.child, node.parents, self._known(node))
+            cpd: Cpd = node.family.start(node.child, node.parents, self._observed_summary(node))
             return cpd
-        groups = self._imagined(node, centres)
+        groups = self._imagine_rows(node, centres)
         if (seen := self.problem.components.shown.moments.get(node.name)) is not None:
             groups += replace(seen, sums=np.zeros((len(seen.keys), 0)))
         if node.normal:
@@ -134,7 +134,7 @@ class Starts:
         other: Cpd = node.family.from_moments(node.child, node.parents, moments)
         return other
 
-    def _known(self, node: NodeFamily) -> Summary:
+    def _observed_summary(self, node: NodeFamily) -> Summary:
         """What the observed cells say of a regression: the means of its columns, and the states of a finite child, one row more
         of each."""
         own: Any = node.family
@@ -147,7 +147,7 @@ class Starts:
             child = np.array([mean[node.name]])
         return Summary(1.0, np.array(columns), child, mean.get(own.offset, 0.0), mean.get(own.trials, 1.0), 0.0)
 
-    def _imagined(self, node: NodeFamily, centres: Array) -> Groups:
+    def _imagine_rows(self, node: NodeFamily, centres: Array) -> Groups:
         """One row for each configuration, at these centres, with the variances of the whole columns and no correlation."""
         q, k = node.n_cells, len(node.reals)
         scatter = np.tile(np.diag(self._variances(node)), (q, 1, 1))
@@ -237,7 +237,7 @@ def profiles(dag: Dag, hidden: str, cpds: Mapping[str, Cpd]) -> Array | None:
 
 def break_symmetry(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Generator) -> dict[str, Cpd]:
     """The same distributions, those of the children of a hidden variable moved apart a little, at random."""
-    return {**cpds, **{child: cpds[child].moved(hidden, rng) for child in dag.children(hidden)}}
+    return {**cpds, **{child: cpds[child].perturb(hidden, rng) for child in dag.children(hidden)}}
 
 
 def empty_states(hidden: Finite, statistics: Statistics) -> list[str]:

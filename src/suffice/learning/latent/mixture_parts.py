@@ -85,14 +85,14 @@ class TablesPart(ClassTables):
     def n_parameters(self) -> int:
         return len(self.table) * sum(size - 1 for size in self.sizes)
 
-    def maximised(self, statistic: Array) -> TablesPart:
+    def maximise(self, statistic: Array) -> TablesPart:
         parts = zip(self.split(statistic), self.alpha, self.names, strict=True)
         return replace(self, table=np.concatenate([shares(N, alpha, self.how, name) for N, alpha, name in parts], axis=1))
 
     def log_prior(self) -> float:
         return sum(log_shares(p, alpha, self.how) for p, alpha in zip(self.split(self.table), self.alpha, strict=True))
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> TablesPart:
+    def with_parameters(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> TablesPart:
         return replace(self, table=np.concatenate([tables[n] for n in self.names], axis=1))
 
     def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
@@ -113,7 +113,7 @@ class RatesPart(ClassRates):
     def n_parameters(self) -> int:
         return self.table.size
 
-    def maximised(self, statistic: Array) -> RatesPart:
+    def maximise(self, statistic: Array) -> RatesPart:
         d = len(self.names)
         events, N = statistic[:, :d] + self._power(), statistic[:, d:] + self.imagined[1]
         if np.any(events < 0.0):
@@ -131,7 +131,7 @@ class RatesPart(ClassRates):
         powers = np.broadcast_to(self._power(), self.table.shape)
         return _log_powers(self.table, powers) - float((self.imagined[1] * self.table).sum())
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> RatesPart:
+    def with_parameters(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> RatesPart:
         return replace(self, table=np.stack([tables[n] for n in self.names], axis=1))
 
     def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
@@ -188,7 +188,7 @@ class JointPart(NormalPart, JointNormals):
         k, d = self.mean.shape
         return int(k * d + (1 if self.shared else k) * d * (d + 1) // 2)
 
-    def maximised(self, statistic: Array) -> JointPart:
+    def maximise(self, statistic: Array) -> JointPart:
         d = len(self.names)
         N = statistic[:, d, d]
         divisor = self._weight(N)
@@ -196,7 +196,7 @@ class JointPart(NormalPart, JointNormals):
         V = statistic[:, :d, :d] / divisor[:, None, None] - m[:, :, None] * m[:, None, :]
         mean = self.mean + np.einsum("kij,kj->ki", self.root, m)
         if self.imagined is not None:
-            return self._believed(N, mean, N[:, None, None] * (self.root @ V @ self.root.transpose(0, 2, 1)))
+            return self._posterior_part(N, mean, N[:, None, None] * (self.root @ V @ self.root.transpose(0, 2, 1)))
         if self.shared:
             V = np.broadcast_to(np.einsum("k,kij->ij", N / N.sum(), V), V.shape)
         root = self.root @ self._root(V)
@@ -221,7 +221,7 @@ class JointPart(NormalPart, JointNormals):
         k = len(self.mean)
         return [list(range(k))] if self.shared else [[c] for c in range(k)]
 
-    def _believed(self, N: Array, mean: Array, scatter: Array) -> JointPart:
+    def _posterior_part(self, N: Array, mean: Array, scatter: Array) -> JointPart:
         """What counts, means and scatters of the classes give together with the prior."""
         new, root = np.zeros_like(mean), np.zeros_like(scatter)
         for j in range(len(self.names)):
@@ -251,7 +251,7 @@ class JointPart(NormalPart, JointNormals):
                 total += log_prior_of_shared_line(said, m0, a, b, v, extra)
         return float(total)
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> JointPart:
+    def with_parameters(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> JointPart:
         if self.shared:
             covariances = np.broadcast_to(covariances.mean(axis=0), covariances.shape)
         return replace(self, mean=means - self.shift, root=self._root(covariances))
@@ -302,26 +302,26 @@ class SeparatePart(NormalPart, SeparateNormals):
         k, d = self.mean.shape
         return int(k * (d + (1 if self.shared else d)))
 
-    def maximised(self, statistic: tuple[Array, ...]) -> SeparatePart:
+    def maximise(self, statistic: tuple[Array, ...]) -> SeparatePart:
         N, first, second = statistic
         m = first / self._weight(N)
-        mean, variance = self.estimated(N, self.mean + self.root * m, self.root**2 * (second - N * m**2))
+        mean, variance = self.estimate_moments(N, self.mean + self.root * m, self.root**2 * (second - N * m**2))
         variance = np.maximum(variance, 0.0)
         if self.imagined is None:
             self._refuse_narrow(variance, self.variance.mean() if self.shared else self.variance)
         return replace(self, mean=mean, root=np.sqrt(variance))
 
-    def estimated(self, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array]:
+    def estimate_moments(self, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array]:
         """Means and variances: scatter over count, of each column or of all of them together."""
         if self.imagined is not None:
-            kappa, m0, S0, df = self._said(self.imagined)
+            kappa, m0, S0, df = self._imagined_moments(self.imagined)
             scatter = scatter + (S0 + kappa * N / (kappa + N) * (mean - m0) ** 2)
             mean, N = (N * mean + kappa * m0) / (kappa + N), positive_df(df + N, self.names[0])
         if self.shared:
             return mean, np.repeat((scatter.sum(axis=1) / N.sum(axis=1))[:, None], len(self.names), axis=1)
         return mean, np.asarray(scatter / N)
 
-    def _said(self, imagined: tuple[Moments, ...]) -> tuple[Array, Array, Array, Array]:
+    def _imagined_moments(self, imagined: tuple[Moments, ...]) -> tuple[Array, Array, Array, Array]:
         """κ, m₀, S₀ and ν₀ + e of each column."""
         said = np.array([(m.count[0], m.mean[0, 0], m.scatter[0, 0, 0], m.df[0]) for m in imagined])
         return said[:, 0], said[:, 1] - self.shift, said[:, 2], said[:, 3] + self._extra(1, 0)
@@ -329,11 +329,11 @@ class SeparatePart(NormalPart, SeparateNormals):
     def log_prior(self) -> float:
         if self.imagined is None:
             return 0.0
-        kappa, m0, S0, df = self._said(self.imagined)
+        kappa, m0, S0, df = self._imagined_moments(self.imagined)
         v = self.root**2
         return float(-0.5 * (df * np.log(v) + (S0 + kappa * (self.mean - m0) ** 2) / v).sum())
 
-    def taken(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> SeparatePart:
+    def with_parameters(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> SeparatePart:
         variance = np.diagonal(covariances, axis1=1, axis2=2)
         if self.shared:
             variance = np.repeat(variance.mean(axis=1)[:, None], len(self.names), axis=1)

@@ -262,16 +262,16 @@ class MixtureProblem:
     def weight(self) -> float:
         return self.data.weight
 
-    def expected(self, parameters: ClassParameters) -> EStep:
-        sums = self.components.expected(parameters)
+    def expect(self, parameters: ClassParameters) -> EStep:
+        sums = self.components.expect(parameters)
         return EStep(MixtureSums(sums, parameters), sums.log_likelihood)
 
-    def maximised(self, statistic: MixtureSums) -> ClassParameters:
+    def maximise(self, statistic: MixtureSums) -> ClassParameters:
         sums, at = statistic
         if self.alpha is None and sums.counts.min() < self.least:
             raise CollapsedClass("a class has less than one row left")
         weights = shares(sums.counts, self.alpha, self.how, self.hidden.name)
-        return ClassParameters(weights, tuple(part.maximised(s) for part, s in zip(at.parts, sums.parts, strict=True)))
+        return ClassParameters(weights, tuple(part.maximise(s) for part, s in zip(at.parts, sums.parts, strict=True)))
 
     def log_prior(self, parameters: ClassParameters) -> float:
         return log_shares(parameters.weights, self.alpha, self.how) + float(sum(p.log_prior() for p in parameters.parts))
@@ -295,13 +295,13 @@ class MixtureProblem:
             cpds |= part.cpds(self.hidden, self.variables, counts)
         return cpds
 
-    def started(self, responsibilities: Callable[[Block], Array], rows: Data | None = None) -> ClassParameters:
+    def start_from(self, responsibilities: Callable[[Block], Array], rows: Data | None = None) -> ClassParameters:
         """The parameters that responsibilities of the rows, or of a sample, give: a first pass finds the means, around which
         the second gathers."""
         k, components = self.hidden.n_states, self.components if rows is None else replace(self.components, data=rows)
         parameters = ClassParameters(np.full(k, 1.0 / k), self.parts)
         for _ in range(2):
-            parameters = self.maximised(MixtureSums(components.expected(parameters, responsibilities), parameters))
+            parameters = self.maximise(MixtureSums(components.expect(parameters, responsibilities), parameters))
         return parameters
 
 

@@ -111,7 +111,7 @@ class MixtureStarts:
         centres = self.points[far_apart(self.points, self.weight, self.mixture.hidden.n_states, first, rng)]
         for _ in range(N_MOVES if moving else 0):
             centres = self._means(nearest(self.points, centres), len(centres))
-        return self.mixture.started(Nearest(self.scale, centres), self.rows)
+        return self.mixture.start_from(Nearest(self.scale, centres), self.rows)
 
     def _means(self, which: np.ndarray, k: int) -> Array:
         """The means of the rows of each centre; one that has lost its rows goes to the middle of all."""
@@ -139,7 +139,7 @@ def given_start(start: Any, mixture: MixtureProblem) -> ClassParameters:
     if not (np.isfinite(r).all() and (r >= 0.0).all() and np.allclose(r.sum(axis=1), 1.0, atol=1e-6)):
         raise FitError("the responsibilities of a row are probabilities that sum to 1")
     try:
-        return mixture.started(Responsibilities.of(r, mixture.data))
+        return mixture.start_from(Responsibilities.of(r, mixture.data))
     except CollapsedClass as collapse:
         raise FitError(f"these responsibilities are no start: {collapse}") from None
 
@@ -182,6 +182,8 @@ def start_at(
     at = ([reals.index(n) for n in part.names if n in reals] for part in mixture.parts)
     pairs = zip(mixture.parts, at, strict=True)
     try:
-        return ClassParameters(weights, tuple(p.taken(means[:, i], covariances[:, i][:, :, i], tables) for p, i in pairs))
+        return ClassParameters(
+            weights, tuple(p.with_parameters(means[:, i], covariances[:, i][:, :, i], tables) for p, i in pairs)
+        )
     except CollapsedClass:
         raise FitError("a covariance of the start is not positive definite") from None

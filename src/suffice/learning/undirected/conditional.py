@@ -60,7 +60,7 @@ def maximum_conditional_likelihood(problem: UndirectedProblem, y: str) -> Markov
         f"fitted from {rows.weight:,.10g} rows by conditional likelihood (L-BFGS){by}: Σ log p({y} | rest) {log_p:,.4f}, "
         f"{found.iterations:,} iterations; terms without {y!r} by maximum likelihood"
     )
-    return problem.solved(terms.log_tables(weights), how, weights=weights)
+    return problem.make_network(terms.log_tables(weights), how, weights=weights)
 
 
 def rows_of(problem: UndirectedProblem, y: str) -> TargetRows:

@@ -74,7 +74,7 @@ class Chains:
         self.goal, self.seed = goal, seed
         self.blankets.checked_chains(goal.chains)
 
-    def swept(self, columns: Codes, logs: Array, t: int) -> Array:
+    def sweep(self, columns: Codes, logs: Array, t: int) -> Array:
         """The shares of the cells after the sweeps of round t."""
         for k in range(self.goal.steps):
             self.blankets.sweep(columns, logs, self.seed, t * self.goal.steps + k)
@@ -95,7 +95,7 @@ class Persistent(Chains):
         self.columns = (uniforms * terms.sizes[:, None]).astype(np.uint16)
 
     def round(self, logs: Array, t: int) -> tuple[Array, Array]:
-        return self.seen, self.swept(self.columns, logs, t)
+        return self.seen, self.sweep(self.columns, logs, t)
 
 
 class FromRows(Chains):
@@ -114,7 +114,7 @@ class FromRows(Chains):
         every = self.share is None and n <= self.goal.chains
         chosen = np.arange(n) if every else rng.choice(n, self.goal.chains, replace=self.share is not None, p=self.share)
         columns = np.ascontiguousarray(self.rows[:, chosen])
-        return self.blankets.counts(columns) / len(chosen), self.swept(columns, logs, t)
+        return self.blankets.counts(columns) / len(chosen), self.sweep(columns, logs, t)
 
 
 @one_blas_thread
@@ -127,7 +127,7 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
     if problem.base is not None or problem.moments is not None:
         raise FitError(f"{CONTRASTIVE} is of rows, without a base measure: take {LIKELIHOOD} or {MAX_ENTROPY}")
     terms: Terms = problem.terms
-    seen = terms.seen(problem.statistics) / problem.weight
+    seen = terms.count_cells(problem.statistics) / problem.weight
     chains = _chains(problem, goal, how.seed, seen)
     prices, watch = (problem.l1 / problem.weight, problem.l2 / problem.weight), problem.watch("contrastive divergence")
     weights, trace, done = _descend(terms, chains, how, seen, prices, watch)
@@ -135,7 +135,7 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
     by = f"{goal!r}{f' with {problem.penalties!r}' if problem.penalties else ''}, {rounds}"
     words = f"fitted from {problem.weight:,.10g} rows by {by}; seen − drawn at the end {trace[-1].mismatch:.2g}"
     own = kept_weights(problem, weights)
-    return problem.solved(terms.log_tables(weights), words, **own, trace=trace)  # type: ignore[no-any-return]
+    return problem.make_network(terms.log_tables(weights), words, **own, trace=trace)  # type: ignore[no-any-return]
 
 
 def _chains(problem: Any, goal: ContrastiveDivergence, seed: int, seen: Array) -> Chains:

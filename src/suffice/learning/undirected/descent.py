@@ -96,14 +96,14 @@ class Descent:
     @np.errstate(over="ignore", invalid="ignore")  # steps that run off are told of after the pass
     def _move(self, at: Learned, n: int, v: Floats, seen: Floats) -> None:
         """Step number n, in place; `seen` is the share of each row."""
-        x, p = self.drawn(at, n, v)
+        x, p = self.draw_units(at, n, v)
         chains = len(x) - len(v)
         expected = np.full(chains, 1.0 / chains, np.float32) if self.persistent else seen
         of = np.concatenate([seen, -expected])
         p *= of[:, None]
         self._step(at, x, p, of)
 
-    def drawn(self, at: Learned, n: int, v: Floats) -> tuple[Floats, Floats]:
+    def draw_units(self, at: Learned, n: int, v: Floats) -> tuple[Floats, Floats]:
         """The visible units of the rows over those of the chains, and what is expected of the hidden units given them.
 
         The chains are at the end of their rounds; those that go on are moved.

@@ -74,7 +74,7 @@ def fit_undirected(
     if is_moments(model, data):
         if not isinstance(chosen, MaxEntropy):
             raise FitError(f"moments instead of rows make a distribution of maximum entropy: objective={MAX_ENTROPY}")
-        own = wanted.checked(wanted.variables) if isinstance(wanted, Features) else {}
+        own = wanted.finite_variables(wanted.variables) if isinstance(wanted, Features) else {}
         return _estimate(SolvableProblem(wanted, own, None, moments=data, **options))
     known = model.variables if isinstance(model, MarkovNet) else wanted.variables if isinstance(wanted, Features) else {}
     rows = data if isinstance(data, Statistics) else complete_rows(data, wanted.nodes, known)
@@ -83,7 +83,7 @@ def fit_undirected(
         raise DataError(
             f"the statistics do not speak of {listing(lacking)}, which the model names{nearest(lacking[0], variables)}"
         )
-    known = wanted.checked(variables)
+    known = wanted.finite_variables(variables)
     room = Budget(memory_limit=memory_limit).room
     need = 8.0 * COPIES * sum(float(n_configurations([known[n] for n in scope])) for scope in wanted.scopes)
     check_room(room, need, "the tables of the model", "take smaller cliques, or a pairwise model")

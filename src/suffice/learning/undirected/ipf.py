@@ -144,7 +144,7 @@ class CliqueTree:
     def separator_start(self) -> Ints:
         return np.cumsum([0, *map(self._cells, self.separators)], dtype=np.int64)
 
-    def fitted(self, target: Array, method: IPF, check: Any = None, max_iter: int | None = None) -> Cycles:
+    def fit(self, target: Array, method: IPF, check: Any = None, max_iter: int | None = None) -> Cycles:
         """Cycles from the uniform distribution on, until the margins are `target`, shares of 1."""
         from suffice.kernels.inference.ipf import ipf_cycle
 
@@ -170,7 +170,7 @@ class CliqueTree:
 def _triangulate(terms: Terms) -> Graph:
     """The graph of the model with what eliminating its variables, in an order that makes small tables, adds."""
     network = terms.network()
-    part = part_of(network, network.all_factors, network.unobserved())
+    part = part_of(network, network.all_factors, network.no_evidence())
     order = greedy_order(network, part, worth=COMPILING).order
     found = steps(part.scopes(network), network.sizes[part.variables], order.tolist())
     pairs = set()

@@ -129,7 +129,7 @@ def maximum_likelihood(problem: UndirectedProblem) -> MarkovNet:
         return closed_form(problem)
     if problem.prior is not None and not isinstance(problem.model, LogLinear):
         raise FitError("a prior imagines counts of tables, and features have none: take a penalty")
-    seen, prior = problem.terms.seen(problem.statistics), bound_prior(problem)
+    seen, prior = problem.terms.count_cells(problem.statistics), bound_prior(problem)
     if prior is not None:
         seen = seen + np.concatenate([t.reshape(-1) for t in agreeing_counts(prior, problem)])
     if spins and not problem.penalties:
@@ -159,7 +159,7 @@ def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | 
         return None
     total = float(seen[: problem.terms.table_start[1]].sum())
     progress = problem.watch("iterative proportional fitting")
-    found = tree.fitted(
+    found = tree.fit(
         seen / total,
         method,
         lambda cycle, off: progress.check(f"cycle {cycle}, margins off by {off:.2g}"),
@@ -176,12 +176,12 @@ def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | 
     terms, log_z = problem.terms, float(np.log(problem.terms.sizes).sum())  # each cycle begins at the uniform distribution
     info = f"{_from(problem, prior)} by IPF: {found.n} cycles, margins to {found.off:.1g}" + _zeros(found.log_tables)
     if all(t.basis is None for t in terms.terms):
-        return problem.solved(found.log_tables, info, log_normaliser=log_z, prior=prior)
-    weights = terms.centred(found.log_tables)
+        return problem.make_network(found.log_tables, info, log_normaliser=log_z, prior=prior)
+    weights = terms.centred_weights(found.log_tables)
     log_tables = terms.log_tables(weights)
     first = terms.table_start[:-1]  # the same distribution up to a constant, which one joint state shows
     log_z += float((log_tables[first] - found.log_tables[first]).sum())
-    return problem.solved(log_tables, info, log_normaliser=log_z, prior=prior, weights=weights)
+    return problem.make_network(log_tables, info, log_normaliser=log_z, prior=prior, weights=weights)
 
 
 def by_gradient(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet:
@@ -200,7 +200,7 @@ def by_gradient(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNe
     info = f"{_from(problem, prior)} by L-BFGS: {found.iterations} iterations, gradient to {found.slope:.1g}"
     weights = found.x if problem.penalties or any(t.basis is not None for t in terms.terms) else None
     fitted = {"log_normaliser": log_z, "prior": prior, "weights": weights}
-    return problem.solved(log_tables, info + _zeros(log_tables), **fitted)
+    return problem.make_network(log_tables, info + _zeros(log_tables), **fitted)
 
 
 def way_out(problem: UndirectedProblem) -> str:

@@ -49,7 +49,7 @@ def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:
     log_z = tree(np.concatenate([terms.log_tables(w), base])).log_z
     info = f"maximum entropy with {terms.n_weights} moments{f', slack {slack:g}' if slack else ''}: {found.iterations} iterations"
     penalty = L1(slack) if slack else None
-    return problem.solved(terms.log_tables(w), info, weights=w, log_normaliser=log_z, penalty=penalty)
+    return problem.make_network(terms.log_tables(w), info, weights=w, log_normaliser=log_z, penalty=penalty)
 
 
 def _with_base(problem: UndirectedProblem) -> tuple[FactorTree, int, Array]:
@@ -72,7 +72,7 @@ def _moments(problem: UndirectedProblem) -> Array:
     """The mean of each weight's feature: as given, or as seen."""
     if problem.moments is None:
         problem.check_margins()
-        return problem.terms.by_weight(problem.terms.seen(problem.statistics) / problem.weight)
+        return problem.terms.by_weight(problem.terms.count_cells(problem.statistics) / problem.weight)
     model = problem.model
     assert isinstance(model, Features)
     for name in problem.moments:

@@ -139,7 +139,7 @@ class UndirectedProblem:
         """How many rows there are."""
         return self.statistics.weight
 
-    def solved(self, log_tables: Array, how: str, **fitted: Any) -> MarkovNet:
+    def make_network(self, log_tables: Array, how: str, **fitted: Any) -> MarkovNet:
         """The network with these factors, with all that it remembers."""
         tables = self.terms.tables(log_tables)
         factors = [

@@ -104,7 +104,7 @@ def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
     sums, N = pseudo_sums(terms, problem.rows), problem.weight
     l1, l2 = problem.l1 / N, problem.l2 / N
 
-    seen = terms.seen(problem.statistics) / N
+    seen = terms.count_cells(problem.statistics) / N
     scale = np.sqrt(np.maximum(terms.variances(seen) + 2.0 * l2, 1e-3 * terms.units**2))
 
     def loss(z: Array) -> tuple[float, Array]:
@@ -119,7 +119,7 @@ def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
     _check(problem, found, weights)
     by = f"with {problem.penalties!r}" if problem.penalties else "maximum pseudo-likelihood"
     how = f"fitted from {N:,.10g} rows, {by}, by L-BFGS: {found.iterations} iterations, {-found.value:.10g} a row"
-    return problem.solved(terms.log_tables(weights), how, **kept_weights(problem, weights))  # type: ignore[no-any-return]
+    return problem.make_network(terms.log_tables(weights), how, **kept_weights(problem, weights))  # type: ignore[no-any-return]
 
 
 def _check_problem(problem: Any) -> None:
@@ -144,7 +144,7 @@ def _check(problem: Any, found: Minimum, weights: Array) -> None:
             )
     free = (problem.l1 + problem.l2) == 0.0
     if np.abs(weights * terms.units)[free].max(initial=0.0) > MAYBE_FAR:
-        check_interior(problem, terms.seen(problem.statistics), "pseudo-likelihood")
+        check_interior(problem, terms.count_cells(problem.statistics), "pseudo-likelihood")
     if not found.converged:
         raise FitError(
             f"L-BFGS did not converge in {found.iterations:,} iterations: the gradient is still {found.slope:.2g} a row; "

@@ -190,7 +190,7 @@ def _summary(rows: Data) -> tuple[VisibleColumns, Array]:
     scale = np.array([np.sqrt(m.scatter[0, 0, 0] / m.count[0]) for m in moments])
     if constant := [n for n, s in zip(numbers, scale, strict=True) if not s > 0]:
         raise DataError(f"{listing(constant)} {'is' if len(constant) == 1 else 'are'} constant: leave out what does not vary")
-    return columns.scaled(centre, scale), np.concatenate([*means, np.zeros(len(numbers))])
+    return columns.rescale(centre, scale), np.concatenate([*means, np.zeros(len(numbers))])
 
 
 def _checked_rate(rate: Any, columns: VisibleColumns) -> float:

@@ -159,7 +159,7 @@ def decode(chain: ChainParts, sequences: Any, best: int) -> tuple[Decoded, ...]:
         frame = table(reading.sequences.source, [names[i] for i in kept], reading.in_order(np.array(values)[kept]).T)
         return (Decoded(frame, found.log_prob),)
     if n > 1:
-        reading.layout.space.checked("more than one best path")
+        reading.layout.space.check_size("more than one best path")
     paths, logs = best_states(reading, n)
     refuse_impossible(reading, logs[:, 0])
     return tuple(Decoded(code_frame(reading, {v: own[r] for v, own in paths.items()}), logs[:, r]) for r in range(n))
@@ -227,7 +227,7 @@ def _settled_states(chain: ChainParts, names: Iterable[str]) -> Array:
     from suffice.models.chains.chain_reading import plain_units
 
     phases = phases_of(chain.template, chain.variables, {})
-    space = StateSpace.of(phases, sorted(names)).checked("what it settles to")
+    space = StateSpace.of(phases, sorted(names)).check_size("what it settles to")
     own = parameter_nodes(phases[-1:])
     tabled = {n: own[n] for n in space.unknown}
     if any(not node.by_table or space.offsets(node, emitted=False)[2] for node in tabled.values()):

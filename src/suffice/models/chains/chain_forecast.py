@@ -52,7 +52,7 @@ class Ahead:
 
     def __call__(self, block: Block) -> BlockAnswers:
         assert block.lengths is not None
-        longer, n = self.known.lengthened(block), self.known.n
+        longer, n = self.known.lengthen(block), self.known.n
         found: BlockAnswers = posterior_step(self.reading, self.level, self.reading.open, smooth=True)(longer)
         ends = np.cumsum(block.lengths + n)
         ahead = (ends[:, None] - n + np.arange(n)).reshape(-1)

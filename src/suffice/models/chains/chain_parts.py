@@ -144,11 +144,11 @@ class ChainParts(NodeDistributions):
         """The distributions of each of the first slices, one for each step until all lags exist, by variable; a number that
         begins anywhere has none."""
         if isinstance(self._first, Stationary):
-            return (MappingProxyType(self._settled()),)
+            return (MappingProxyType(self._stationary_slice()),)
         keys = [{n: self._template.parameter_name(n, t) for n in self._template.nodes} for t in range(self.order)]
         return tuple(MappingProxyType({n: self._cpds[key] for n, key in own.items() if key in self._cpds}) for own in keys)
 
-    def _settled(self) -> dict[str, Any]:
+    def _stationary_slice(self) -> dict[str, Any]:
         """The first slice of a chain that has always been running, where one variable carries it on."""
         from suffice.families.categorical import Table
         from suffice.families.conditional_gaussian import ConditionalGaussian

@@ -83,7 +83,7 @@ def _draw_cells(reading: ChainReading, seed: tuple[int, ...], block: Block) -> d
 
         drawn: dict[str, Column] = draw_numbers(reading, block, rng)
         return drawn
-    drawn_states, parts = reading.layout.rows(block).drawn(reading.theta, rng)
+    drawn_states, parts = reading.layout.rows(block).draw_paths(reading.theta, rng)
     numbers, result = _unknown_numbers(parts, block.n_rows, rng), dict[str, Column]()
     for name in reading.open:
         if name in reading.states:

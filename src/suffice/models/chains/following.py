@@ -143,11 +143,11 @@ def _block(reading: ChainReading, rows: tuple[Mapping[str, Cell], ...]) -> Block
 def _states_on(reading: ChainReading, block: Block, before: Array | None) -> tuple[float, Array, dict[str, Any]]:
     """ln p of the last row, the joint states after it, and what these say of each unknown variable."""
     missing = [n for n in reading.layout.shown if n not in reading.states and is_missing(block.columns[n])[-1]]
-    log_prob, after, states, parts = reading.layout.rows(block).followed(reading.theta, before, missing)
+    log_prob, after, states, parts = reading.layout.rows(block).follow(reading.theta, before, missing)
     if log_prob == -np.inf:
         return log_prob, after, {}
     variables: Any = reading.chain.variables
-    answer: dict[str, Any] = {n: Distribution.made(variables[n], freeze(states[n]), {}) for n in reading.states}
+    answer: dict[str, Any] = {n: Distribution.from_probs(variables[n], freeze(states[n]), {}) for n in reading.states}
     for name in missing:
         answer[name] = _child(reading, parts, block.n_rows - 1, name)
     return log_prob, after, answer
@@ -159,7 +159,7 @@ def _child(reading: ChainReading, states: Sequence[ShownPart], last: int, name: 
     if isinstance(variable, Finite):
         for some, probs in child_states(states, reading.theta, name):
             if last in some:
-                return Distribution.made(variable, freeze(probs[:, some == last][:, 0]), {})
+                return Distribution.from_probs(variable, freeze(probs[:, some == last][:, 0]), {})
     for some, parts in child_numbers(states, reading.theta, name):
         if last in some:
             weight, means, sds = (np.asarray(part)[:, some == last][:, 0] for part in parts)

@@ -42,7 +42,7 @@ class KnownAhead:
         """The variables of which all is known."""
         return set.intersection(*(set(columns) for columns in self.cells.values())) if self.cells else set()
 
-    def lengthened(self, block: Block) -> Block:
+    def lengthen(self, block: Block) -> Block:
         """Sequences with n more steps each, of which nothing is seen but what is given."""
         assert block.lengths is not None
         at, n = self.first[block.number], self.n

@@ -58,7 +58,7 @@ class NumberPosterior:
             lost = np.where(lost < 0, answer.stuck, lost)
         for name in reading.open if self.names is None else self.names:
             if name in rows.space.unknown:
-                cells[name] = self._unknown(rows, block, name, found)
+                cells[name] = self._posterior_of(rows, block, name, found)
                 continue
             if parts:
                 cells[name] = shown_cell(reading, parts, block, name, self.level)
@@ -66,7 +66,7 @@ class NumberPosterior:
                 cells[name] = self._output(rows, block, name, cells.get(name), theta, found)
         return BlockAnswers(block.number, cells, logs, lost)
 
-    def _unknown(self, rows: LinearRows, block: Block, name: str, found: Any) -> StepNumbers:
+    def _posterior_of(self, rows: LinearRows, block: Block, name: str, found: Any) -> StepNumbers:
         i, units = rows.space.place[name, 0], rows.layout.units
         mean = units.outward(name, found.means[:, i])
         sd = units.scale[name] * np.sqrt(np.maximum(found.covariances[:, i, i], 0.0))
@@ -155,7 +155,7 @@ def linear_rows(reading: ChainReading, block: Block, units: Units | None = None)
 def rest_of(reading: ChainReading) -> ChainLayout | None:
     """The chain's nodes that speak of no unknown number, if there are any."""
     rest = replace(reading.layout, counted=frozenset(_touching(reading)), stationary=False)
-    some = any(rest.emitted(p, by_table=by_table) for p in rest.phases for by_table in (True, False))
+    some = any(rest.emitting_nodes(p, by_table=by_table) for p in rest.phases for by_table in (True, False))
     return rest if some else None
 
 
@@ -170,7 +170,7 @@ def missing_outputs(
                 continue
             line, own = theta.lines[term.key], rows.configuration[name][some]
             h, _ = _loading(rows.space, term, line, own)
-            yield term, some, line.intercept[own] + (h * z[some]).sum(axis=1) + rows.observed(term, line, some)
+            yield term, some, line.intercept[own] + (h * z[some]).sum(axis=1) + rows.observed_sum(term, line, some)
 
 
 def _quadratic(h: Array, C: Array) -> Array:

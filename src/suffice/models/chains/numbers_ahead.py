@@ -102,7 +102,7 @@ class Parts(NamedTuple):
     mean: Array
     covariance: Array
 
-    def moved(self, transition: Array, lines: StateLines) -> Parts:
+    def advance(self, transition: Array, lines: StateLines) -> Parts:
         """One step on: a part for each state that may follow."""
         weight = self.weight[:, None] * transition[self.state]
         i, j = np.nonzero(weight > 0.0)
@@ -123,7 +123,7 @@ class Parts(NamedTuple):
         spread = self.covariance + apart[:, :, None] * apart[:, None, :]
         return Parts(weight, states, mean, np.tensordot(share, spread, 1))
 
-    def thinned(self, rng: np.random.Generator) -> Parts:
+    def thin(self, rng: np.random.Generator) -> Parts:
         """The same if it has few parts, else so many of them, drawn evenly by their weights in the order of their first means."""
         if len(self.weight) <= MAX_PARTS:
             return self
@@ -163,7 +163,7 @@ class NumbersAhead:
         rows = ChainRows.of(reading.layout, block)
         found = rows.posterior(reading.theta, (), smooth=False)
         now = found.parts[0].joint[:, rows.starts[1:] - 1]
-        longer = self.known.lengthened(block)
+        longer = self.known.lengthen(block)
         first = self.known.first[block.number]
         parts: list[Cells] = []
         transitions = None if self.drawn else self._transitions(longer)
@@ -241,8 +241,8 @@ class OneAhead:
         every, rng = short if self.step.level is not None else None, np.random.default_rng(self.seed)
         for t, transition in enumerate(self.transitions, self.length):
             lines = self._lines(t)
-            every = None if every is None else every.moved(transition, lines).thinned(rng)
-            short = short.moved(transition, lines).by_state()
+            every = None if every is None else every.advance(transition, lines).thin(rng)
+            short = short.advance(transition, lines).by_state()
             joint = np.zeros(len(self.now))
             joint[short.state] = short.weight
             yield {name: self._cell(name, t, joint, short, every) for name in self.step.unknown}

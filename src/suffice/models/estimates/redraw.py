@@ -57,11 +57,11 @@ def _draw_cpds(bn: NetworkParts, names: Sequence[str], n: int, seeds: np.random.
     joint = bn.covariance_beside_posteriors(names)
     result: dict[str, list[Any]] = {}
     if joint is not None:
-        lines = joint.drawn(n, np.random.default_rng(seeds.spawn(1)[0]))
+        lines = joint.draw_parameters(n, np.random.default_rng(seeds.spawn(1)[0]))
         result = {name: chart.with_lines(lines[name]) for name, chart in joint.charts.items()}
     first = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
     own = dict(zip(bn, seeds.spawn(len(bn)), strict=True))
     for name in names:
         if name not in result and name not in bn.intervened:
-            result[name] = bn[name].redrawn(n, np.random.default_rng(own[first.get(name, name)]))
+            result[name] = bn[name].redraw(n, np.random.default_rng(own[first.get(name, name)]))
     return result

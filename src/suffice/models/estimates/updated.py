@@ -78,7 +78,7 @@ def _after_more_rows(bn: SomeNetwork, tie: Tie, rows: Any) -> dict[str, Cpd]:
     if first.fitted is not None:  # each node has the log-likelihood of its own rows
         first = replace(first, fitted=replace(first.fitted, log_likelihood=sum(f.log_likelihood for f in old.values())))
     done = after_more_rows(first, stacked)
-    own = {n: done.renamed(bn[n].child, bn[n].parent_variables) for n in tie.nodes}
+    own = {n: done.rename(bn[n].child, bn[n].parent_variables) for n in tie.nodes}
     shares = {n: old[n].log_likelihood + new for n, new in stacked.log_likelihoods(own).items()}
     rest = (done.fitted.log_likelihood - sum(shares.values())) / len(shares)
     return with_shares(own, {n: share + rest for n, share in shares.items()})

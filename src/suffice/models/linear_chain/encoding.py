@@ -38,9 +38,9 @@ class EncodedBlock:
     def n_steps(self) -> int:
         return len(self.labels)
 
-    def renumbered(self, number: Ints) -> EncodedBlock:
+    def renumber(self, number: Ints) -> EncodedBlock:
         """With other numbers of attributes, without those that have none."""
-        return replace(self, attributes=_narrow(self.attributes.renumbered(number)))
+        return replace(self, attributes=_narrow(self.attributes.renumber(number)))
 
     @property
     def n_bytes(self) -> int:

@@ -76,7 +76,7 @@ class ExplainStep(LabelSteps):
         ends = np.cumsum(block.lengths)
         q = int(np.searchsorted(ends, row, "right"))
         labels = self.best(block).labels[0].tolist()
-        first, end, own = int(ends[q] - block.lengths[q]), int(ends[q]), self.encoded(block)
+        first, end, own = int(ends[q] - block.lengths[q]), int(ends[q]), self.encode(block)
         best = tuple(labels[i] if first <= i < end else -1 for i in range(row - 2, row + 3))
         probs = self.probabilities(block)[row]
         following = self._attributes(own, row + 1) if row + 1 < end else []

@@ -55,7 +55,7 @@ class PairFeatures:
         own = np.repeat(np.arange(A), np.diff(self.first)) * L + self.labels
         return np.concatenate([own, (A + self.before.astype(np.int64)) * L + self.after])
 
-    def counted(self, counts: PairCounts) -> Array:
+    def count_pairs(self, counts: PairCounts) -> Array:
         """How often each pair occurs."""
         at = np.minimum(np.searchsorted(counts.keys, self.keys), max(0, len(counts.keys) - 1))
         found = counts.keys[at] == self.keys if len(counts.keys) else np.zeros(self.n, bool)
@@ -67,7 +67,7 @@ class PairFeatures:
         T[self.before, self.after] = w[len(self.labels) : len(self.labels) + len(self.before)]
         return T
 
-    def expected(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
+    def expect_terms(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
         """What weights expect of a block: see `expected_features`."""
         return expected_features(self, w, block, self.transitions(w), clamped=clamped, costs=costs)
 
@@ -137,7 +137,7 @@ class PairFeatures:
     def check_lengths(self, vocabulary: Vocabulary, sequences: Sequences) -> None:
         """Refuse sequences that no labels are possible for, or that take too much memory."""
 
-    def named(self, vocabulary: Vocabulary, which: Ints) -> list[tuple[str, str]]:
+    def names_of(self, vocabulary: Vocabulary, which: Ints) -> list[tuple[str, str]]:
         """What some of the weights are of, and the label that it speaks for."""
         names, labels, n = vocabulary.names, vocabulary.labels, len(self.labels)
         own = np.searchsorted(self.first, which, side="right") - 1

@@ -154,40 +154,40 @@ class LabelSteps:
     model: LabelWeights
     tables: Tables
 
-    def encoded(self, block: Block) -> EncodedBlock:
+    def encode(self, block: Block) -> EncodedBlock:
         return encode_block(replace(block, weight=None), self.tables)
 
     def probabilities(self, block: Block) -> Array:
         """p(label | all else) of each step (steps × labels)."""
-        own, model = self.encoded(block), self.model
+        own, model = self.encode(block), self.model
         return in_rows(own, model.features.probabilities(model.weights, own))
 
     def pair_probabilities(self, block: Block) -> Array:
         """p(label before = i, label = j | all else) of each step; NaN for the first of a sequence."""
-        own, model = self.encoded(block), self.model
+        own, model = self.encode(block), self.model
         return in_rows(own, model.features.pair_probabilities(model.weights, own))
 
     def best(self, block: Block, n: int = 1, *, log_z: bool = False) -> Best:
         """The n most probable labels of sequences; with `log_z`, also their log Z."""
-        own, features, w = self.encoded(block), self.model.features, self.model.weights
+        own, features, w = self.encode(block), self.model.features, self.model.weights
         assert block.lengths is not None
         paths, scores = features.best(w, own, block.lengths, n)
         return Best(paths, scores, in_sequences(own, features.log_z(w, own)) if log_z else np.zeros(len(scores)))
 
     def draw(self, block: Block, seed: int) -> Ints:
         """Labels drawn from p(labels | all else)."""
-        own, model = self.encoded(block), self.model
+        own, model = self.encode(block), self.model
         uniforms = np.random.default_rng([seed, block.number]).random(own.n_steps)[own.layout.order]
         return np.asarray(in_rows(own, model.features.draw(model.weights, own, uniforms)), np.int64)
 
     def log_prob(self, block: Block) -> Array:
         """log p(labels that are there | all else) of each sequence; −inf where one of them is not known, or forbidden."""
-        own, features, w = self.encoded(block), self.model.features, self.model.weights
+        own, features, w = self.encode(block), self.model.features, self.model.weights
         strange = np.bincount(own.layout.ranks, own.labels == -2, len(own.layout.sequences)) > 0
         logs = np.where(strange, -np.inf, features.log_z(w, own, clamped=True) - features.log_z(w, own))
         return in_sequences(own, logs)
 
     def labels(self, block: Block) -> npt.NDArray[np.int32]:
         """The labels of steps by number, −1 where there is none, −2 where it is not known."""
-        own = self.encoded(block)
+        own = self.encode(block)
         return in_rows(own, own.labels)

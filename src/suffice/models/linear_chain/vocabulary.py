@@ -55,7 +55,7 @@ class Ragged(NamedTuple):
         at = np.arange(starts[-1]) + np.repeat(self.starts[which] - starts[:-1], sizes)
         return Ragged(starts, self.items[at])
 
-    def renumbered(self, number: Ints) -> Ragged:
+    def renumber(self, number: Ints) -> Ragged:
         """The same with other numbers, without those that have none (−1)."""
         items = number[self.items]
         kept = items >= 0
@@ -135,7 +135,7 @@ class Vocabulary:
             result.append(attributes)
         return tuple(result)
 
-    def reduced(self, kept: npt.NDArray[np.bool_]) -> Vocabulary:
+    def reduce(self, kept: npt.NDArray[np.bool_]) -> Vocabulary:
         """Without some of the attributes; those that are numbers, and the bias, stay."""
         values = [
             None if v is None else tuple(x for x, keep in zip(v, kept[a : a + len(v)].tolist(), strict=True) if keep)

@@ -199,9 +199,9 @@ class WiderFeatures(PairFeatures):
             if not flags.all():
                 x[np.ix_(places, ~flags)] = value
 
-    def expected(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
+    def expect_terms(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
         if self.order == 1 and not len(self.pair_before):  # all steps have one matrix: many sequences go side by side
-            return super().expected(w, block, clamped=clamped, costs=costs)
+            return super().expect_terms(w, block, clamped=clamped, costs=costs)
         from suffice.kernels.labels.crf import sum_groups
 
         found, weights = self.expect(w, block, clamped=clamped, costs=costs), block.weights
@@ -215,11 +215,11 @@ class WiderFeatures(PairFeatures):
         own = self.by_weight(block, by_group, block.numbers.T @ found.steps)
         return LabelTerms(float((found.log_z * shares).sum()), np.concatenate([own, pairs, found.of_pairs, triples]))
 
-    def named(self, vocabulary: Vocabulary, which: Ints) -> list[tuple[str, str]]:
+    def names_of(self, vocabulary: Vocabulary, which: Ints) -> list[tuple[str, str]]:
         name, labels = vocabulary.chain.label, vocabulary.labels
         between = self.n_pairs + len(self.pair_before)
         owner = np.searchsorted(self.pair_first, which - self.n_pairs, side="right") - 1
-        plain, result = iter(super().named(vocabulary, which[which < self.n_pairs])), []
+        plain, result = iter(super().names_of(vocabulary, which[which < self.n_pairs])), []
         for k, a in zip(which.tolist(), owner.tolist(), strict=True):
             if k < self.n_pairs:
                 result.append(next(plain))

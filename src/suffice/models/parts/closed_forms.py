@@ -107,7 +107,7 @@ def as_closed_form(cpd: Any) -> Any:
     """
     if cpd.is_open:
         raise no_formula(cpd)
-    return cpd.closed()
+    return cpd.closed_form()
 
 
 def density(cpd: Cpd, values: Mapping[str, float]) -> Density:

@@ -109,7 +109,7 @@ class ParameterCovariance:
             )
 
     @one_blas_thread
-    def drawn(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
+    def draw_parameters(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         """n draws of the parameters of each node: [n, configurations, parameters of one]."""
         here = np.concatenate([np.zeros(0), *(chart.vector(chart.cpd) for chart in self._own.values())])
         vectors = np.repeat(here[None], n, axis=0)

@@ -50,7 +50,7 @@ class Tie:
         """The names that correspond: the nodes, their first parents, their second ones, …"""
         return zip(*self.families, strict=True)
 
-    def renamed(self, statistic: Any, source: str, target: str) -> Any:
+    def rename(self, statistic: Any, source: str, target: str) -> Any:
         """What was said of one node and its parents, said of another and its own."""
         names = dict(zip(self.family(source), self.family(target), strict=True))
         return statistic if source == target else _rename_statistic(statistic, names)
@@ -138,7 +138,7 @@ def check_families(ties: Iterable[Tie], families: Mapping[str, Any] | None) -> N
         for node in tie.nodes if named else ():
             first = named[0]
             names = dict(zip(tie.family(first)[1:], tie.family(node)[1:], strict=True))
-            own, wanted = known.get(node), known[first].renamed(names)
+            own, wanted = known.get(node), known[first].rename(names)
             if own != wanted:
                 has = "no family of its own" if own is None else f"the family {own!r}"
                 raise FitError(
@@ -277,7 +277,7 @@ def pool_statistics(tie: Tie, statistics: Statistics, variables: Mapping[str, Va
     parts = []
     for child, *parents in tie.families:
         node = variables[child], [variables[p] for p in parents]
-        parts.append(tie.renamed(statistics.answer(family_of(*node).needs(*node)), child, tie.nodes[0]))
+        parts.append(tie.rename(statistics.answer(family_of(*node).needs(*node)), child, tie.nodes[0]))
     total: Statistic = reduce(add, parts)
     return total
 
@@ -287,7 +287,7 @@ def seen_together(ties: Iterable[Tie], statistics: Statistics, variables: Mappin
     result: dict[str, Statistic] = {}
     for tie in ties:
         common = pool_statistics(tie, statistics, variables)
-        result |= {node: tie.renamed(common, tie.nodes[0], node) for node in tie.nodes}
+        result |= {node: tie.rename(common, tie.nodes[0], node) for node in tie.nodes}
     return result
 
 
@@ -334,8 +334,8 @@ class TiedPrior(Prior):
             return self.prior.imagine(child, parents, seen)
         tie, own = self.ties[places[0]], self.own[places[0]]
         first, *others = (replace(v, name=name) for v, name in zip((child, *parents), tie.families[0], strict=True))
-        said = own.imagine(first, others, seen and tie.renamed(seen, child.name, tie.nodes[0]))
-        return None if said is None else tie.renamed(said, tie.nodes[0], child.name)
+        said = own.imagine(first, others, seen and tie.rename(seen, child.name, tie.nodes[0]))
+        return None if said is None else tie.rename(said, tie.nodes[0], child.name)
 
 
 def _of_tie(tie: Tie, statistics: Statistics, variables: Mapping[str, Variable]) -> Statistics:

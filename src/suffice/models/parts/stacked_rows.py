@@ -35,9 +35,9 @@ class OverNodes(Step[Any]):
     families: tuple[tuple[str, ...], ...]
 
     def of(self, block: Block) -> Any:
-        return reduce(add_up, (self.step.of(self._renamed(block, family)) for family in self.families))
+        return reduce(add_up, (self.step.of(self._rename(block, family)) for family in self.families))
 
-    def _renamed(self, block: Block, family: tuple[str, ...]) -> Block:
+    def _rename(self, block: Block, family: tuple[str, ...]) -> Block:
         columns = {first: block.columns[name] for first, name in zip(self.families[0], family, strict=True)}
         return Block(columns, block.weight, block.number)
 
@@ -91,11 +91,11 @@ def from_pooled(tie: Tie, nodes: Nodes, family: Any, seen: Statistics, ascend: C
     """
     first = tie.nodes[0]
     own: dict[str, Any] = {n: seen.answer(family.needs(*nodes[n])) for n in tie.nodes}
-    together: Any = reduce(add, [tie.renamed(s, n, first) for n, s in own.items()])
+    together: Any = reduce(add, [tie.rename(s, n, first) for n, s in own.items()])
     cpd = fitted_line(family, *nodes[first], together) if family.normal else ascend(DistinctRows(together))
-    each = {n: cpd.renamed(*nodes[n]) for n in tie.nodes}
+    each = {n: cpd.rename(*nodes[n]) for n in tie.nodes}
     if family.normal:
-        return with_shares(each, {n: c.closed().log_likelihood(own[n]) for n, c in each.items()})
+        return with_shares(each, {n: c.closed_form().log_likelihood(own[n]) for n, c in each.items()})
     return with_shares(each, {n: DistinctRows(own[n]).fold(Pass(log_likelihood, (c,))) for n, c in each.items()})
 
 

@@ -63,7 +63,7 @@ def marginal(bn: NetworkParts, names: Sequence[str]) -> Array:
     with advising("draw rows instead, bn.sample(100_000), and take them in the place of the network"):
         compiled = reduce_network(bn, names).compiled
     network, targets = compiled.network, [compiled.index[n] for n in names]
-    return posterior(network, targets, network.unobserved(), everywhere=False).probs
+    return posterior(network, targets, network.no_evidence(), everywhere=False).probs
 
 
 class Normals(NamedTuple):
@@ -113,18 +113,18 @@ class Expected:
         means = normals.means[at[:, None], columns]
         covariances = normals.covariances[at[:, None, None], columns[:, None], columns]
         if not (np.isfinite(means).all() and np.isfinite(covariances).all()):
-            raise self._lost(numbers, normals, at)
+            raise self._no_moments_error(numbers, normals, at)
         parts = Spread(w, means, np.zeros_like(means), w[:, None, None] * covariances)
         weight, mean, left, scatter = pool_spreads(parts, group, len(keys))
-        each = [np.bincount(group, w * self._derived(d, codes, place), len(keys)) for d in derived]
+        each = [np.bincount(group, w * self._expect_formula(d, codes, place), len(keys)) for d in derived]
         sums = np.array(each, np.float64).reshape(len(each), len(keys)).T
         names = variables[: len(finite)], tuple(numbers)
         return Moments(*names, keys, weight, mean, scatter, weight, None, left, tuple(derived), sums)
 
-    def _derived(self, derived: RowFormula, codes: npt.NDArray[np.intp], place: Mapping[str, int]) -> Array:
+    def _expect_formula(self, derived: RowFormula, codes: npt.NDArray[np.intp], place: Mapping[str, int]) -> Array:
         """E[f(x)] of a column in each of some configurations."""
         cpd: Any = closed_form(self.p[derived.column])
-        each = cpd.expected(derived)[tuple(codes[:, place[v.name]] for v in cpd.finite_parents)]
+        each = cpd.mean_of(derived)[tuple(codes[:, place[v.name]] for v in cpd.finite_parents)]
         return np.asarray(np.broadcast_to(each, len(codes)))
 
     def _normals(self, numbers: Sequence[str]) -> Normals:
@@ -146,7 +146,7 @@ class Expected:
         size = n_configurations(_causes(self.p, linear)) * len(linear) ** 2
         return normals(self.p, linear) if size <= SHARED else None
 
-    def _lost(self, numbers: Sequence[str], found: Normals, at: npt.NDArray[np.intp]) -> ModelError:
+    def _no_moments_error(self, numbers: Sequence[str], found: Normals, at: npt.NDArray[np.intp]) -> ModelError:
         """Which number has no mean or variance: the first on the way to those that are asked for."""
         needed = set(numbers).union(*(self.p.dag.ancestors(n) for n in numbers))
         for k, name in enumerate(found.numbers):

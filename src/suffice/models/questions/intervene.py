@@ -80,4 +80,4 @@ def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:
     if not values:
         return cpd
     rest = cpd.without(values)
-    return rest.closed() if isinstance(rest.child, Finite) and not rest.is_open else rest
+    return rest.closed_form() if isinstance(rest.child, Finite) and not rest.is_open else rest

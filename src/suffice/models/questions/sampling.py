@@ -164,7 +164,7 @@ def _walk_chains(question: Question, method: Gibbs, seeds: np.random.SeedSequenc
     how = f"Gibbs sampling, {method.chains} chains of {method.length:,} sweeps after {method.burn_in:,}"
     drawn = Chained(method.chains, method.length)
     shares = None if question.reals else rest.shares(kept.cells, drawn)
-    return Trace(rest.drawn(kept.cells, np.random.default_rng(last)), kept.reals), drawn, how, shares
+    return Trace(rest.draw_targets(kept.cells, np.random.default_rng(last)), kept.reals), drawn, how, shares
 
 
 def _room(question: Question, n: int) -> Trace:

@@ -136,11 +136,11 @@ class Fill:
         words = [None if code < 0 else self.states[code] for code in used]
         if len(self.rows) == n_rows:
             with suppress(DataError):
-                return self.typed(words, arrow_type).take(pa.array(index))
+                return self.to_arrow(words, arrow_type).take(pa.array(index))
             arrow_type = pa.string()
-        return self.typed(words, arrow_type).take(pa.array(index))
+        return self.to_arrow(words, arrow_type).take(pa.array(index))
 
-    def typed(self, words: Sequence[str | None], arrow_type: Any) -> Any:
+    def to_arrow(self, words: Sequence[str | None], arrow_type: Any) -> Any:
         """States as an Arrow array of a type; refused if it cannot hold them."""
         try:
             return pa.array(words, pa.string()).cast(pa.string() if pa.types.is_null(arrow_type) else arrow_type)
@@ -218,7 +218,7 @@ def _in_dictionary(column: Any, fill: Fill) -> Any:
         return _in_arrow(whole.dictionary_decode(), fill)
     words = texts(whole.dictionary)
     positions, more = fill.positions(words)
-    dictionary = pa.concat_arrays([whole.dictionary, fill.typed(more, whole.dictionary.type)])
+    dictionary = pa.concat_arrays([whole.dictionary, fill.to_arrow(more, whole.dictionary.type)])
     indices = whole.indices.cast(pa.int64()).fill_null(-1).to_numpy().copy()
     indices[fill.rows] = positions
     old = column.type.index_type
@@ -249,7 +249,7 @@ def _in_categories(column: Any, fill: Fill) -> Any:
         return _in_pandas(column.astype("float64"), fill)
     old = column.cat.categories
     positions, more = fill.positions([state_text(c) for c in old])
-    new = fill.typed(more, pa.string() if old.dtype == object else _type_of(old)).to_pylist()
+    new = fill.to_arrow(more, pa.string() if old.dtype == object else _type_of(old)).to_pylist()
     codes = column.cat.codes.to_numpy().astype(np.int64)
     codes[fill.rows] = positions
     dtype = pd.CategoricalDtype([*old, *new], ordered=column.cat.ordered) if new else column.dtype

@@ -95,7 +95,7 @@ def impute(
     draws = None if draws is None else whole(draws, "the number of draws", 1, ModelError)
     seed = 0 if draws is None else whole(seed, "a seed", 0, ModelError)
     networks = _networks(bn, draws, redraw, seed)
-    step = Impute(bn, tuple(variables), joint, networks, seed, data.engine.untyped(keep))
+    step = Impute(bn, tuple(variables), joint, networks, seed, data.engine.text_columns(keep))
     checked_size(data.engine.n_rows, len(names) * (int(not held) if draws is None else draws))
     data = data.with_variables(variables, checked_unknown(unknown)).take(variables)
     blocks = list(data.map(step, keep=keep, what="filling rows"))
@@ -149,18 +149,20 @@ class Impute:
         rows = np.flatnonzero(np.concatenate(gaps, axis=1).any(axis=1))
         size = len(self.networks or (1,)) * self._width
         some_rows = np.array_split(rows, -(-len(rows) * size // MAX_NUMBERS) or 1)
-        found = [self._filled(seen.take(some), gaps.take(some), some, block.number) for some in some_rows if len(some)]
+        found = [self._fill_gaps(seen.take(some), gaps.take(some), some, block.number) for some in some_rows if len(some)]
         impossible = np.concatenate([NO_ROWS, *(rows for _, rows in found)])
-        kept = {n: self._meant(n, c, block) if n in self.untyped else c for n, c in block.kept.items()}
+        kept = {n: self._meaning_of(n, c, block) if n in self.untyped else c for n, c in block.kept.items()}
         by_name = frozenset(n for n, c in block.kept.items() if _names_bins(self.bn.variables.get(n), c))
         return Filled(block.number, block.n_rows, [fills for fills, _ in found], impossible, kept, by_name)
 
-    def _filled(self, seen: RowEvidence, gaps: RowEvidence, rows: Ints, number: int) -> tuple[dict[str, tuple[Ints, Any]], Ints]:
+    def _fill_gaps(
+        self, seen: RowEvidence, gaps: RowEvidence, rows: Ints, number: int
+    ) -> tuple[dict[str, tuple[Ints, Any]], Ints]:
         """What fills the gaps of some rows, and those of them that are impossible."""
         n, full = len(rows), seen.take(np.arange(len(rows)))
         with advising(_one_column):
             if self.networks is not None:
-                full, impossible = self._drawn(self.networks, seen, gaps, number, rows)
+                full, impossible = self._draw_rows(self.networks, seen, gaps, number, rows)
             elif self.joint:
                 # all columns are finite; regressions on numbers, which are no columns, must be barren
                 impossible = fill_together(reduce_network(self.bn, self.names).compiled.network, full.codes, gaps.codes)
@@ -173,7 +175,7 @@ class Impute:
                 fills[name] = rows[own], cells(self.bn, name, full).reshape(-1, n)[:, own]
         return fills, rows[impossible[:n]]
 
-    def _drawn(
+    def _draw_rows(
         self, networks: tuple[NetworkParts, ...], seen: RowEvidence, gaps: RowEvidence, number: int, rows: Ints
     ) -> tuple[RowEvidence, Flags]:
         """The rows of all draws, one draw after another; draws from the same network go together."""
@@ -197,7 +199,7 @@ class Impute:
         numbers = np.random.Generator(stream).random((int(rows[-1] + 1 - rows[0]), self._width))
         return np.asarray(np.maximum(numbers[rows - rows[0]], 2.0**-54))
 
-    def _meant(self, name: str, cells: Any, block: Block) -> Any:
+    def _meaning_of(self, name: str, cells: Any, block: Block) -> Any:
         """The words of a text file as what they mean: numbers, states, nothing."""
         variable = self.bn.variables.get(name)
         if variable is None or _in_bins(variable):

@@ -131,7 +131,7 @@ class Predict:
                 result[same] = row_posterior(self.bn, self.target, seen.take(same))
             except (NoFormula, TooLarge) as error:
                 if self.n is not None:
-                    result[same], worth[same] = self._drawn(seen.take(same), self.n)
+                    result[same], worth[same] = self._sample_answers(seen.take(same), self.n)
                 elif isinstance(error, TooLarge):
                     raise
                 else:
@@ -162,7 +162,7 @@ class Predict:
     def _width(self) -> int:
         return len(measures(self.bn, self.target))
 
-    def _drawn(self, seen: RowEvidence, n: int) -> tuple[Array, Array]:
+    def _sample_answers(self, seen: RowEvidence, n: int) -> tuple[Array, Array]:
         """The answers, and how many independent draws each is worth. Equal rows once."""
         keys = [_key(codes, reals) for codes, reals in zip(seen.codes, seen.reals, strict=True)]
         place = {key: i for i, key in enumerate(keys)}
@@ -196,10 +196,10 @@ class Predict:
         for start, own in zip(starts, entropy.spawn(len(starts)), strict=True):
             n = min(BLOCK, n_draws - start)
             columns, logs = drawn_forward(question, np.random.default_rng(own), n)
-            parts.append((self._averaged(question, columns, n), logs))
+            parts.append((self._average(question, columns, n), logs))
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
-    def _averaged(self, question: Question, columns: dict[str, Any], n: int) -> Array:
+    def _average(self, question: Question, columns: dict[str, Any], n: int) -> Array:
         """The number of the target, or a column per state: its probability given the parents if nothing below it matters, else 1
         where it was drawn."""
         if not isinstance(self._variable, Finite):
@@ -224,7 +224,7 @@ class PredictIntervals(Predict):
 
     >>> from suffice import Dirichlet, fit
     >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
-    >>> step = PredictIntervals.asked(bn, "y", 0.9)
+    >>> step = PredictIntervals.of_question(bn, "y", 0.9)
     >>> step.answer(RowEvidence(np.array([[1, -1]]), np.zeros((1, 0)))).ends.round(1)  # lower and upper of each state
     array([[0.1, 0.9, 0.1, 0.9]])
     """
@@ -235,7 +235,7 @@ class PredictIntervals(Predict):
     """The answers so far, by the cells that they depend on."""
 
     @classmethod
-    def asked(
+    def of_question(
         cls, bn: NetworkParts, target: str, level: float, draws: int = FEWEST, seed: int = 0, keep: Any = ()
     ) -> PredictIntervals:
         check_draws(draws, len(measures(bn, target)))
@@ -245,22 +245,22 @@ class PredictIntervals(Predict):
         found = super().answer(seen)
         numbers = np.full((seen.n_rows, 3 if not isinstance(self._variable, Finite) else 3 * self._width), np.nan)
         for i in np.flatnonzero(~np.isnan(found.measures[:, 0])):
-            numbers[i] = self._told(seen.codes[i], seen.reals[i])
+            numbers[i] = self._measures_of_row(seen.codes[i], seen.reals[i])
         if not isinstance(self._variable, Finite):
             return found._replace(measures=np.column_stack([numbers[:, 0], found.measures[:, 1]]), ends=numbers[:, 1:])
         return found._replace(measures=numbers[:, : self._width], ends=numbers[:, self._width :])
 
-    def _told(self, codes: Any, reals: Any) -> Array:
+    def _measures_of_row(self, codes: Any, reals: Any) -> Array:
         """The point of each measure, and then its lower and upper end, of one row."""
         values = {int(m): float(reals[m]) for m in np.flatnonzero(~np.isnan(reals))}
         evidence = Observed(codes.astype(np.int64), {}, values, {})
         near = Question.of(self.bn, [self.target], evidence).observed
         key = tuple(sorted(near.items()))
         if key not in self.known:
-            self.known[key] = self._asked(near)
+            self.known[key] = self._ask(near)
         return self.known[key]
 
-    def _asked(self, near: Any) -> Array:
+    def _ask(self, near: Any) -> Array:
         compiled = self.bn.compiled
         given = {n: compiled.variables[n].states[x] if n in compiled.index else x for n, x in near.items()}
         codes = np.array([near.get(n, NONE) for n in compiled.finite], np.int64)
@@ -364,7 +364,7 @@ def predictions(
     elif method is not None:
         raise one_of_interval_and_method()
     else:
-        step = PredictIntervals.asked(bn, target, interval, draws, whole(seed, "a seed", 0, ModelError), keep)
+        step = PredictIntervals.of_question(bn, target, interval, draws, whole(seed, "a seed", 0, ModelError), keep)
     rows: defaultdict[str, Places] = defaultdict(Places)
     # Rows of which no cell matters must still be counted.
     counted = () if variables else data.engine.names[:1]

@@ -124,7 +124,7 @@ def eliminate(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tup
     """
     network = network_of(factors, variables)
     every = tuple(variables)
-    part = part_of(network, network.all_factors, network.unobserved())
+    part = part_of(network, network.all_factors, network.no_evidence())
     order = greedy_order(network, part, worth=0.0)
     if order.cells <= HOPELESS:
         order = greedy_order(network, part, worth=COMPILING)

@@ -104,7 +104,7 @@ class Features:
                 )
         return int(np.linalg.matrix_rank(matrix, hermitian=True, tol=1e-9))
 
-    def checked(self, variables: Mapping[str, Variable]) -> dict[str, Finite]:
+    def finite_variables(self, variables: Mapping[str, Variable]) -> dict[str, Finite]:
         for name, own in self.variables.items():
             if variables[name] != own:
                 raise FitError(

@@ -125,7 +125,7 @@ class LogLinear:
             return sum(cells) - sum(shared)
         return sum(prod(variables[n].n_states - 1 for n in t.scope) for t in self.terms(variables))
 
-    def checked(self, variables: Mapping[str, Variable]) -> dict[str, Finite]:
+    def finite_variables(self, variables: Mapping[str, Variable]) -> dict[str, Finite]:
         """The variables of the model, which must be finite."""
         return {n: finite(variables[n], self._what) for n in self.nodes}
 
@@ -175,8 +175,8 @@ class Ising(Pairwise):
         fields = [Term((n,), spin[:, None]) for n in self.nodes]
         return fields + [Term(edge, np.outer(spin, spin).reshape(-1, 1)) for edge in self.graph.edges]
 
-    def checked(self, variables: Mapping[str, Variable]) -> dict[str, Finite]:
-        own = super().checked(variables)
+    def finite_variables(self, variables: Mapping[str, Variable]) -> dict[str, Finite]:
+        own = super().finite_variables(variables)
         for name, variable in own.items():
             if variable.n_states != 2:
                 raise FitError(

@@ -188,7 +188,7 @@ class MarkovParts(UndirectedParts):
             return self._weights
         given = [f.ordered() for f in self._factors if f.names]
         terms = Terms(self._variables, self.model.terms(self._variables), [f.names for f in given])
-        return terms.centred(np.concatenate([f.log.reshape(-1) for f in given])) if given else np.zeros(terms.n_weights)
+        return terms.centred_weights(np.concatenate([f.log.reshape(-1) for f in given])) if given else np.zeros(terms.n_weights)
 
     @property
     def fields(self) -> dict[str, float]:

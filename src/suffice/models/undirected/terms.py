@@ -135,7 +135,7 @@ class Terms:
             for (a, b), scope in zip(pairwise(self.table_start), self.scopes, strict=True)
         ]
 
-    def seen(self, statistics: Statistics) -> Array:
+    def count_cells(self, statistics: Statistics) -> Array:
         """The counts of the cells of all factors."""
         return np.concatenate([statistics.counts(scope).dense().reshape(-1) for scope in self.scopes])
 
@@ -176,14 +176,14 @@ class Terms:
                 blocks.append(csr_array(term.basis[cell]))
         return csr_array(hstack(blocks))
 
-    def centred(self, log_tables: Array) -> Array:
+    def centred_weights(self, log_tables: Array) -> Array:
         """The weights that make these tables, up to a constant, and sum to zero over each axis.
 
         The part of a table that belongs to a set of variables is found by inclusion and exclusion over its means:
         centring along each axis of the set, the mean along every other.
         """
         if any(t.basis is not None for t in self.terms):
-            return self._solved(log_tables)
+            return self._solve(log_tables)
         if not np.isfinite(log_tables).all():
             raise FitError("some cells are impossible: their weights are −∞, and no other weights are unique")
         place = {t.scope: k for k, t in enumerate(self.terms)}
@@ -204,12 +204,12 @@ class Terms:
                     weights[self.weight_start[k] : self.weight_start[k + 1]] += part.reshape(-1)
         return weights
 
-    def _solved(self, log_tables: Array) -> Array:
+    def _solve(self, log_tables: Array) -> Array:
         """The same where terms have bases of their own, by least squares: what each says of each set of variables adds up."""
         subsets = {t for s in self.scopes for k in range(1, len(s) + 1) for t in combinations(s, k)}
         plain = Terms(self.variables, [Term(t) for t in sorted(subsets)], self.scopes)
-        columns = [plain.centred(column) for column in self.matrix.toarray().T]
-        return np.asarray(np.linalg.lstsq(np.column_stack(columns), plain.centred(log_tables), rcond=None)[0])
+        columns = [plain.centred_weights(column) for column in self.matrix.toarray().T]
+        return np.asarray(np.linalg.lstsq(np.column_stack(columns), plain.centred_weights(log_tables), rcond=None)[0])
 
     @cached_property
     def contrasts(self) -> Any:

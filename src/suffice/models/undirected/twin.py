@@ -61,7 +61,7 @@ class UndirectedParts(Provenance, Tabular):
 
 
 class Undirected(PicturedTable, Generic[Twin]):
-    """What a `MarkovNet` can be asked. A subclass has `graph`, `variables` and `_directed`, which makes the network that answers.
+    """What a `MarkovNet` can be asked. A subclass has `graph`, `variables` and `_to_directed`: the network that answers.
 
     `given` is that of `BayesNet.query`: a finite variable has a state or likelihoods, a real one a number.
     """
@@ -79,7 +79,7 @@ class Undirected(PicturedTable, Generic[Twin]):
         """The variables by name."""
         raise NotImplementedError
 
-    def _directed(self) -> Twin:
+    def _to_directed(self) -> Twin:
         """The same distribution as a Bayesian network on a triangulation; refused with its size where that is too large."""
         raise NotImplementedError
 
@@ -89,7 +89,7 @@ class Undirected(PicturedTable, Generic[Twin]):
 
         Its arrows are an order of elimination, not causes.
         """
-        return self._directed()
+        return self._to_directed()
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "directed"}

@@ -39,7 +39,7 @@ class VisibleColumns:
     >>> columns = VisibleColumns.of({"x": x, "y": y})
     >>> columns.names, columns.units.n
     (('x=yes', 'y=a', 'y=b', 'y=c'), 4)
-    >>> columns.encoded(Block({"x": np.array([1]), "y": np.array([2])}))
+    >>> columns.encode(Block({"x": np.array([1]), "y": np.array([2])}))
     array([[1., 0., 0., 1.]], dtype=float32)
     """
 
@@ -61,7 +61,7 @@ class VisibleColumns:
             raise ModelError("no column has more than one state: there is nothing to learn")
         return columns
 
-    def scaled(self, centre: Array, scale: Array) -> VisibleColumns:
+    def rescale(self, centre: Array, scale: Array) -> VisibleColumns:
         """The same columns, with the centre and the scale of their numbers."""
         return replace(self, centre=centre, scale=scale)
 
@@ -94,7 +94,7 @@ class VisibleColumns:
         assert isinstance(variable, Finite)
         return variable
 
-    def encoded(self, block: Block) -> Floats:
+    def encode(self, block: Block) -> Floats:
         """The units of each row."""
         parts = list(self.parts(block, max(1, block.n_rows)))
         return parts[0] if parts else np.empty((0, self.units.n), np.float32)
@@ -115,7 +115,7 @@ class VisibleColumns:
                 out[:, units.n_finite :] = ((numbers[:, start:stop] - self.centre[:, None]) / self.scale[:, None]).T
             yield out
 
-    def decoded(self, states: Floats) -> dict[str, npt.NDArray[Any]]:
+    def decode(self, states: Floats) -> dict[str, npt.NDArray[Any]]:
         """Codes and numbers of each row of drawn units, by column in the order of the variables."""
         units = self.units
         out: dict[str, npt.NDArray[Any]] = {}

@@ -280,9 +280,9 @@ class FactorProblem(ParameterProblem):
 
     spherical: tuple[str, ...] = ()
 
-    def maximised(self, statistic: ExpectedStatistic) -> Theta:
+    def maximise(self, statistic: ExpectedStatistic) -> Theta:
         """One M-step."""
-        theta = super().maximised(statistic)
+        theta = super().maximise(statistic)
         if not self.spherical:
             return theta
         weight = {n: float(statistic.moments[n].spread.weight.sum()) for n in self.spherical}
@@ -303,14 +303,14 @@ class FactorProblem(ParameterProblem):
     def _shares(self, theta: Theta) -> bool:
         return not self.spherical
 
-    def _tied(self, theta: Theta) -> Theta:
+    def _tie(self, theta: Theta) -> Theta:
         """The same parameters, the noise being the mean of that of all columns."""
         if not self.spherical:
             return theta
         return self._with_noise(theta, float(np.mean([theta.lines[n].variance[0] * self._unit(n) for n in self.spherical])))
 
-    def _fitted(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
-        fitted: Any = super()._fitted(node, cpd, statistic)
+    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
+        fitted: Any = super()._fit_node(node, cpd, statistic)
         if node.name not in self.spherical:
             return fitted  # type: ignore[no-any-return]
         return with_common_noise(fitted, first=node.name == self.spherical[0])

@@ -219,7 +219,7 @@ def _run(climbs: list[Climb], mixture: MixtureProblem, task: _MixtureTask) -> Mi
     after it."""
     best, hidden = climbs[0], mixture.hidden
     order, sums = _order(best.point.parameters), best.point.statistic.sums
-    parameters = best.point.parameters.permuted(order)
+    parameters = best.point.parameters.permute(order)
     cpds = mixture.cpds(parameters, sums.counts[order])
     variables: dict[str, Variable] = {hidden.name: hidden, **mixture.variables}
     by = "maximum likelihood" if task.prior is None else f"posterior {type(task.how).__name__.lower()}"

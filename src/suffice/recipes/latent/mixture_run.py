@@ -124,7 +124,7 @@ class MixtureRun(LatentRun[BayesNet]):
         try:
             return np.concatenate([np.zeros((0, self.k)), *(r for r, _ in data.map(self._posterior(refuse=True)))])
         except classes.ImpossibleRow as error:
-            raise error.named(data) from None
+            raise error.to_error(data) from None
 
     predict_proba = responsibilities
 

@@ -111,7 +111,7 @@ class StructuralRun(Run[BayesNet], PicturedTable):
         >>> list(run.found.losses)
         [('x', 'y')]
         """
-        return self._at_hand.explained(self.dag, self.finished)
+        return self._at_hand.explain_graph(self.dag, self.finished)
 
     @property
     def problem(self) -> Problem:

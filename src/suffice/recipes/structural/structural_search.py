@@ -139,14 +139,14 @@ class StructuralSearch:
         self.clock.time_limit = None  # what follows is short, and must come to its end
         return finished
 
-    def explained(self, dag: Dag, finished: bool) -> Found:
+    def explain_graph(self, dag: Dag, finished: bool) -> Found:
         """The best graph among others, by the statistics that the rows are expected to have under its network."""
         state = self.best
         assert state is not None
         if state.expected is None:
             state.expected = self.rows.under({n: state.model[n] for n in state.model})
         problem = self._search_on(state.expected, state.known)
-        return Found.at(problem, self.options.method, dag, problem.scores.total(self._numbered(dag)), finished=finished)
+        return Found.at(problem, self.options.method, dag, problem.scores.total(self._numbers_of(dag)), finished=finished)
 
     def _left_out(self) -> str:
         """The families that were barred, but for those that have more parents than others."""
@@ -167,7 +167,7 @@ class StructuralSearch:
         self.barred = {f: None for f in self.barred if not unseen & {f[0], *f[1]}}
         state = self._start(k)
         seen = {state.model.dag}
-        if self._allowed(state.model.dag):
+        if self._is_allowed(state.model.dag):
             self._take(k, state)
         else:
             state.score = -np.inf
@@ -193,11 +193,11 @@ class StructuralSearch:
         """
         trouble: FitError | TooLarge
         for _ in range(TRIES):
-            dag = self._found(state)
+            dag = self._find_better(state)
             if dag is None or (dag := self._without_idle(dag)) in seen:
                 return None
             try:
-                return self._fitted(dag, state)
+                return self._fit_graph(dag, state)
             except FitError as error:
                 trouble = error
                 self._bar(error, dag, state)
@@ -227,7 +227,7 @@ class StructuralSearch:
         if state is None or state.problem is None:
             return None
         new = [n for n in dag.nodes if set(dag.parents(n)) - set(state.model.dag.parents(n))]
-        parents, scores = dict(zip(self.problem.names, self._numbered(dag), strict=True)), state.problem.scores
+        parents, scores = dict(zip(self.problem.names, self._numbers_of(dag), strict=True)), state.problem.scores
         gain = {n: scores.family(i := self.problem.names.index(n), parents[n]) - scores.family(i, ()) for n in new}
         return max(gain, key=lambda n: gain[n], default=None)
 
@@ -236,7 +236,7 @@ class StructuralSearch:
         if most < max(1, int(rules.required.sum(1).max(initial=0))):
             raise error
         note(f"from here on at most {most} parents are allowed: {error.said}")
-        self.problem = replace(self.problem, rules=rules.capped(most))
+        self.problem = replace(self.problem, rules=rules.cap(most))
 
     def _take(self, k: int, state: _RoundState) -> None:
         dag = state.model.dag
@@ -249,7 +249,7 @@ class StructuralSearch:
 
     def _take_begun(self) -> None:
         """Where a run is stopped before its first network has all its iterations of EM: that network as it is."""
-        if self.best is not None or self._begun is None or not self._allowed(self._begun.problem.dag):
+        if self.best is not None or self._begun is None or not self._is_allowed(self._begun.problem.dag):
             return
         self.clock.time_limit = None
         self._take(len(self.graphs) - 1, self._state(self._begun))
@@ -260,22 +260,22 @@ class StructuralSearch:
         for _ in range(TRIES):
             dag = self._start_graph(self.options.start, k)
             try:
-                return self._started(dag, k)
+                return self._start_round(dag, k)
             except FitError as error:
                 trouble = error
                 self._bar(error, dag, None)
         raise trouble
 
-    def _started(self, dag: Dag, k: int) -> _RoundState:
+    def _start_round(self, dag: Dag, k: int) -> _RoundState:
         given = self.options.start
         problem = self._parameters(dag, self.prior)
-        if isinstance(given, BayesNet) and k == 0 and dag == self._completed(given.dag):
+        if isinstance(given, BayesNet) and k == 0 and dag == self._with_all_variables(given.dag):
             begin = problem.parameters({n: given[n] for n in given})
         elif self.task.hidden:
             begin = problem.random(np.random.default_rng([self.problem.seed, k]))
         else:
             begin = problem.first()
-        return self._state(self._climbed(problem, begin))
+        return self._state(self._run_em(problem, begin))
 
     def _start_graph(self, given: Any, k: int) -> Dag:
         names = self.problem.names
@@ -288,18 +288,18 @@ class StructuralSearch:
                 raise FitError(
                     f"the start lacks {listing(sorted(set(names) - set(dag.nodes)))}: give a graph, or a network of all variables"
                 )
-            return self._unbarred(self._completed(dag))
+            return self._without_barred(self._with_all_variables(dag))
         if not self.task.hidden:
             return self._first_graph()
-        return self._unbarred(self.problem.dag(_draw_links(self.problem, self.task.hidden, k)))
+        return self._without_barred(self.problem.dag(_draw_links(self.problem, self.task.hidden, k)))
 
-    def _completed(self, dag: Dag) -> Dag:
+    def _with_all_variables(self, dag: Dag) -> Dag:
         """The graph with all variables."""
         return Dag({n: dag.parents(n) if n in dag else () for n in self.problem.names})
 
-    def _unbarred(self, dag: Dag) -> Dag:
+    def _without_barred(self, dag: Dag) -> Dag:
         """The graph without the parents in families that are barred, but for required ones."""
-        parents, required = self._numbered(dag), self.problem.rules.required
+        parents, required = self._numbers_of(dag), self.problem.rules.required
         for child, some in self.barred:
             if some <= set(parents[child]):
                 parents[child] = tuple(p for p in parents[child] if p not in some or required[child, p])
@@ -316,9 +316,9 @@ class StructuralSearch:
         problem = self._search_on(first, {})
         method = self.options.method
         if not isinstance(self.problem.variables[0], Finite) or isinstance(method, SHAPED):
-            return self._searched(problem, method).dag
+            return self._search(problem, method).dag
         most = max(1, int(problem.rules.required.sum(1).max(initial=0)))
-        dag = self._searched(problem, HillClimb(max_parents=None if self._beyond_edges() else most)).dag
+        dag = self._search(problem, HillClimb(max_parents=None if self._beyond_edges() else most)).dag
         # Single variables and pairs are seen in different rows, so that equivalent forests do not score alike.
         return dag.cpdag().to_dag() if self.problem.constraints is None else dag
 
@@ -329,21 +329,21 @@ class StructuralSearch:
             problem.__dict__["scores"] = Barring(problem.scores, self.barred, known)
         return problem
 
-    def _found(self, state: _RoundState) -> Dag | None:
+    def _find_better(self, state: _RoundState) -> Dag | None:
         """The graph that scores best on what is expected; None if the method finds nothing better than the current one."""
         if state.expected is None:
             state.expected = self.rows.under({n: state.model[n] for n in state.model})
         problem = state.problem = self._search_on(state.expected, state.known)
-        now = self._numbered(state.model.dag)
-        here = problem.scores.total(now) if self._allowed(state.model.dag) else -np.inf
+        now = self._numbers_of(state.model.dag)
+        here = problem.scores.total(now) if self._is_allowed(state.model.dag) else -np.inf
         methods, possible = [self.options.method], np.isfinite(here) and problem.rules.permits(now)
         if hasattr(methods[0], "start") and possible and not self._beyond_edges():
             methods.append(replace(methods[0], start=state.model.dag))  # type: ignore[type-var]  # a climb also goes on from here
-        found = [self._searched(_scored_as(problem, self._watch()), m) for m in methods]
+        found = [self._search(_scored_as(problem, self._watch()), m) for m in methods]
         best = max(found, key=lambda f: -np.inf if f.score is None else f.score)
         return best.dag if best.score is not None and _above(best.score, here) else None
 
-    def _allowed(self, dag: Dag) -> bool:
+    def _is_allowed(self, dag: Dag) -> bool:
         """Whether a graph keeps the constraints and has the method's own shape; one to start with need not."""
         kept = self.problem.constraints is None or not self.problem.constraints.check(dag)
         return kept and _of_shape(self.options.method, dag)
@@ -359,7 +359,7 @@ class StructuralSearch:
         kept = [(a, b) for a, b in dag.edges if (a, b) not in idle or rules.required[names.index(b), names.index(a)]]
         return dag if self._beyond_edges() or isinstance(self.options.method, SHAPED) else Dag(kept, nodes=names)
 
-    def _searched(self, problem: Problem, method: Any) -> Found:
+    def _search(self, problem: Problem, method: Any) -> Found:
         try:
             outcome = outcome_of(method, problem)
             if not outcome.finished:
@@ -378,15 +378,15 @@ class StructuralSearch:
         limit = None if self.clock.time_limit is None else max(self.clock.left, 1e-3)
         return _Within("structural EM", limit, False, memory=self.clock.memory, tell=self._tell)
 
-    def _fitted(self, dag: Dag, state: _RoundState) -> _RoundState:
+    def _fit_graph(self, dag: Dag, state: _RoundState) -> _RoundState:
         """The parameters of a new graph, by EM from those that the expected statistics give."""
         self._tell("expected statistics of the new graph")
         ready = regressions_of(dag, self.task, state.expected)
-        warm = estimate_network(BayesNet, dag, self._gathered(dag, state), None, Mean(), ready=ready)
+        warm = estimate_network(BayesNet, dag, self._expected_statistics(dag, state), None, Mean(), ready=ready)
         problem = self._parameters(dag, self.prior)
-        return self._state(self._climbed(problem, problem.parameters({n: warm[n] for n in warm})))
+        return self._state(self._run_em(problem, problem.parameters({n: warm[n] for n in warm})))
 
-    def _gathered(self, dag: Dag, state: _RoundState) -> Statistics:
+    def _expected_statistics(self, dag: Dag, state: _RoundState) -> Statistics:
         """What is expected of the families of a graph."""
         wanted = requests(dag, self.task.variables, self.problem.families)
         statistics: Statistics = state.expected.gather(wanted, threads=self.problem.threads)
@@ -396,7 +396,7 @@ class StructuralSearch:
         variables = {n: self.task.variables[n] for n in dag.nodes}
         return problem_of_task(replace(self.task, dag=dag, variables=variables, prior=as_prior(prior)))
 
-    def _climbed(self, problem: ParameterProblem, parameters: Any, iterations: int | None = None) -> Climb:
+    def _run_em(self, problem: ParameterProblem, parameters: Any, iterations: int | None = None) -> Climb:
         """EM, until it gains no more than `tol`."""
         climb = self._begun = Climb.at(problem, parameters)
         climb.memory = self.clock.memory
@@ -407,7 +407,7 @@ class StructuralSearch:
             climb.run(plain(problem, climb.point), self.options.tol, iterations or self.options.max_iter, self._watch_climb)
 
         asked = ["EM", *(list(edge) for edge in problem.dag.edges)]
-        climb.memory.answer(asked, run, lambda _: climb.packed(), climb.restore)
+        climb.memory.answer(asked, run, lambda _: climb.pack(), climb.restore)
         return climb
 
     def _watch_climb(self, climb: Climb) -> None:
@@ -432,10 +432,12 @@ class StructuralSearch:
             return state.log_likelihood - float(self.problem.score.price(weight)) * model.n_parameters
         state.expected = self.rows.under({n: model[n] for n in model})
         state.problem = self._search_on(state.expected, state.known)
-        total = state.problem.scores.total(self._numbered(model.dag))
-        return total + state.log_likelihood - log_likelihood_of(model, self._gathered(model.dag, state), state.expected)
+        total = state.problem.scores.total(self._numbers_of(model.dag))
+        return (
+            total + state.log_likelihood - log_likelihood_of(model, self._expected_statistics(model.dag, state), state.expected)
+        )
 
-    def _numbered(self, dag: Dag) -> list[tuple[int, ...]]:
+    def _numbers_of(self, dag: Dag) -> list[tuple[int, ...]]:
         number = {name: i for i, name in enumerate(self.problem.names)}
         return [tuple(sorted(number[p] for p in dag.parents(name))) for name in self.problem.names]
 
@@ -445,7 +447,7 @@ class StructuralSearch:
             return model
         self.prior, self._where = self.options.prior, "the prior: "
         problem = self._parameters(model.dag, self.prior)
-        return self._model(self._climbed(problem, problem.parameters({n: model[n] for n in model}), None if finished else 1))
+        return self._model(self._run_em(problem, problem.parameters({n: model[n] for n in model}), None if finished else 1))
 
 
 def _of_shape(method: Any, dag: Dag) -> bool:

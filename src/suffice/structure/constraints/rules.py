@@ -57,7 +57,7 @@ class Rules:
         """Two numbers that other rules hardly have."""
         return [zlib.crc32(np.packbits(self.allowed).tobytes()), zlib.crc32(self.required.tobytes() + self.max_parents.tobytes())]
 
-    def capped(self, max_parents: int | None) -> Rules:
+    def cap(self, max_parents: int | None) -> Rules:
         """The same rules with at most so many parents."""
         if max_parents is None:
             return self

@@ -119,7 +119,7 @@ class Relaxation:
         solution = self.lp.getSolution()
         weight = np.maximum(0.0, -np.array(solution.row_dual)[self.n :]) if solution.dual_valid else np.zeros(len(self.cuts))
         self.age = np.where(weight > 0, 0, self.age + aging)
-        value = np.where(open_columns, self.score - self._transposed() @ weight, -np.inf)
+        value = np.where(open_columns, self.score - self._transpose() @ weight, -np.inf)
         best = np.maximum.reduceat(value, self.first)
         bound = float(self.base.sum() + best.sum() + weight @ [c.most for c in self.cuts])
         point = None
@@ -141,7 +141,7 @@ class Relaxation:
             seconds *= 2
         return self.lp.getModelStatus()
 
-    def _transposed(self) -> Any:
+    def _transpose(self) -> Any:
         """The coefficients: columns × cuts."""
         if self._matrix is None:
             from scipy.sparse import csc_array

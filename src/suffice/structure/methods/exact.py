@@ -75,7 +75,7 @@ class Exact(Method):
 
     def run(self, problem: Problem) -> Outcome:
         """Score every parent set that the rules allow, then search among them."""
-        rules = problem.rules.capped(self.most_parents(problem.n))
+        rules = problem.rules.cap(self.most_parents(problem.n))
         if rules.n_families > AT_MOST:
             raise FitError(
                 f"an exact search would have to score {rules.n_families:,} families; allow fewer parents "
@@ -140,7 +140,7 @@ class Pace:
 def _by_subsets(problem: Problem, sets: ParentSets) -> Outcome:
     """Dynamic programming. Stopped half-way it knows nothing, so with many variables a good graph is found first."""
     if problem.n_open > 20:
-        Orders().ordered(problem, sets, problem.rules)
+        Orders().search_orders(problem, sets, problem.rules)
     tie = problem.scores.tie(sets.bound) / 4
     pace = Pace(problem.progress, problem.n_open)
     parents = best_of_all(sets, problem.given, tie=tie, threads=problem.threads, check=pace.check)
@@ -156,7 +156,7 @@ def _by_branches(problem: Problem, sets: ParentSets, gap: float) -> Outcome:
         problem.progress.check(f"{tree.n_nodes} nodes, at most {tree.bound - tree.score:,.3f} more")
         return problem.progress.left
 
-    start = Orders().ordered(problem, sets, problem.rules)
+    start = Orders().search_orders(problem, sets, problem.rules)
     tie, better = problem.scores.tie(problem.scores.total(start)), partial(_report, problem, "branch and cut")
     tree = BranchAndCut(sets, start, tie=tie, gap=gap, left=time_left, better=better)
     finished = True

@@ -57,7 +57,7 @@ class GES(Method):
     def run(self, problem: Problem) -> Outcome:
         """Forward, then backward."""
         self.refuse_regressions(problem)
-        state = _State(problem, problem.rules.capped(self.max_parents), problem.n if self.subset is None else self.subset)
+        state = _State(problem, problem.rules.cap(self.max_parents), problem.n if self.subset is None else self.subset)
         state.forward()
         state.backward()
         return Outcome(state.parents)
@@ -197,7 +197,7 @@ class _State:
         start = [as_set(p) for p in self.parents]
         found = member(Class(start, [0] * problem.n))
         assert found is not None, "the required edges have no cycle"
-        settled = self._settled(class_of(found), found)
+        settled = self._settle(class_of(found), found)
         self.graph = Class(start, [0] * problem.n) if settled is None else settled[0]
         self.adjacent = self.graph.adjacent()
         self.total = self.scores.total(self.parents)
@@ -234,7 +234,7 @@ class _State:
                 continue
             aside.append(entry)
             operator = _Operator(y, x, clique, gain)
-            if (chosen is None or operator < chosen.operator) and (after := self._inserted(operator)) is not None:
+            if (chosen is None or operator < chosen.operator) and (after := self._insert(operator)) is not None:
                 best, chosen = max(best, gain), after
         for entry in aside:
             heappush(heap, entry)
@@ -248,7 +248,7 @@ class _State:
             for o in sorted(self._deletes(), key=lambda o: -o.gain):
                 if o.gain <= tie or (chosen is not None and o.gain < best - tie):
                     break
-                if (chosen is None or o < chosen.operator) and (after := self._deleted(o)) is not None:
+                if (chosen is None or o < chosen.operator) and (after := self._delete(o)) is not None:
                     best, chosen = max(best, o.gain), after
             if chosen is None:
                 return
@@ -291,7 +291,7 @@ class _State:
         without = self.known[y, base]
         return self.known[y, base | 1 << x] - without if without > -np.inf else -np.inf
 
-    def _inserted(self, o: _Operator) -> _OperatorStep | None:
+    def _insert(self, o: _Operator) -> _OperatorStep | None:
         """The step of an insertion; None if it is not valid: from y a way leads to x that meets no new parent of y."""
         blocked = self.graph.beside[o.y] & self.adjacent[o.x] | o.clique
         if self._path(o.y, o.x, blocked):
@@ -301,9 +301,9 @@ class _State:
         beside[o.y] &= ~o.clique
         for t in members(o.clique):
             beside[t] &= ~(1 << o.y)
-        return self._completed(o, Class(above, beside))
+        return self._complete(o, Class(above, beside))
 
-    def _deleted(self, o: _Operator) -> _OperatorStep | None:
+    def _delete(self, o: _Operator) -> _OperatorStep | None:
         above, beside = list(self.graph.above), list(self.graph.beside)
         x, y = 1 << o.x, 1 << o.y
         above[o.y] &= ~x
@@ -317,23 +317,23 @@ class _State:
                 above[h] |= x
                 beside[o.x] &= ~(1 << h)
                 beside[h] &= ~x
-        return self._completed(o, Class(above, beside))
+        return self._complete(o, Class(above, beside))
 
-    def _completed(self, o: _Operator, graph: Class) -> _OperatorStep | None:
+    def _complete(self, o: _Operator, graph: Class) -> _OperatorStep | None:
         """The step to the class of this graph; None where no member keeps the rules and gains."""
         found = member(graph)
         if found is None:
             return None
-        settled = self._settled(class_of(found), found)
+        settled = self._settle(class_of(found), found)
         if settled is None:
             return None
         total = self.total + o.gain if self.free else self.scores.total(settled[1])
         return None if total <= self.total + self.scores.tie(self.total) else _OperatorStep(o, *settled, total)
 
-    def _settled(self, graph: Class, found: Ordered) -> tuple[Class, list[Parents]] | None:
+    def _settle(self, graph: Class, found: Ordered) -> tuple[Class, list[Parents]] | None:
         """The class with every edge directed that the rules leave no choice, and a member that keeps them; `found` is one."""
         if not self.free:
-            plain, graph = graph, self._directed(graph)
+            plain, graph = graph, self._direct(graph)
             other = member(graph)
             if other is None or class_of(other) != plain:
                 return None
@@ -341,7 +341,7 @@ class _State:
         parents = [tuple(found[y]) for y in range(self.problem.n)]
         return (graph, parents) if self.rules.permits(parents) else None
 
-    def _directed(self, graph: Class) -> Class:
+    def _direct(self, graph: Class) -> Class:
         arrows = [(x, y) for y, above in enumerate(graph.above) for x in members(above)]
         lines = []
         for y, around in enumerate(graph.beside):

@@ -49,5 +49,5 @@ class _Judged:
     graph: Dag
     finished: bool = True
 
-    def found(self, problem: Problem, method: Any, finished: bool) -> Found:
+    def to_found(self, problem: Problem, method: Any, finished: bool) -> Found:
         return Found.at(problem, method, self.graph, problem.scores.total(problem.parents(self.graph)), finished=finished)

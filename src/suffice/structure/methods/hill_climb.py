@@ -262,7 +262,7 @@ class Walk:
 
 def begin_walk(problem: Problem, max_parents: int | None, start: Dag | None) -> Walk:
     """A walk from the edges that are required, or from a graph of the user's that keeps the rules."""
-    rules = problem.rules.capped(max_parents)
+    rules = problem.rules.cap(max_parents)
     parents = rules.start()
     if start is not None:
         parents = problem.parents(Dag(start, nodes=problem.names))

@@ -79,7 +79,7 @@ class Orders(Method):
         check_number("chains", self.chains, 1)
 
     def run(self, problem: Problem) -> Outcome:
-        rules = problem.rules.capped(self.max_parents)
+        rules = problem.rules.cap(self.max_parents)
         start = rules.start()
         problem.progress.better("start", problem.scores.total(start), start)
         every = self.is_exhaustive(rules, problem.scores.most_families)
@@ -88,11 +88,11 @@ class Orders(Method):
         # something to return, should time be short
         quick = start if rules.n_families < problem.scores.quick else climb_from(problem, rules)
         if not every:
-            return Outcome(self._widened(problem, rules, quick))
+            return Outcome(self._widen(problem, rules, quick))
         sets = problem.scores.parent_sets(rules)
         if problem.n_open <= ALL_ORDERS:
             return _prove(problem, sets)
-        parents = max(self.ordered(problem, sets, rules), quick, key=problem.scores.total)
+        parents = max(self.search_orders(problem, sets, rules), quick, key=problem.scores.total)
         total = problem.scores.total(parents)
         return Outcome(parents, max(sets.bound, total) if sets.bound <= total + problem.scores.tie(total) else None)
 
@@ -109,7 +109,9 @@ class Orders(Method):
         """Whether every parent set that the rules allow is to be scored, if `most` families take some seconds."""
         return rules.n_families <= min(most, self.most_sets * (1 + int(rules.max_parents.max(initial=0))))
 
-    def ordered(self, problem: Problem, sets: ParentSets, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
+    def search_orders(
+        self, problem: Problem, sets: ParentSets, rules: Rules, start: list[Parents] | None = None
+    ) -> list[Parents]:
         """The best graph over orders; all chains begin with `start`, if it is given, and else at random."""
         rounds = self.most_rounds(sets.n)
         chains = [
@@ -140,12 +142,12 @@ class Orders(Method):
                     break
         return parents
 
-    def _widened(self, problem: Problem, rules: Rules, parents: list[Parents]) -> list[Parents]:
+    def _widen(self, problem: Problem, rules: Rules, parents: list[Parents]) -> list[Parents]:
         """Candidates from a hill climb, orders over them, a hill climb from there; again while that gains."""
         best = problem.scores.total(parents)
         while True:
             narrowed = restrict_rules(problem.scores, rules, parents, min(self.most_sets, problem.scores.most_families))
-            found = self.ordered(problem, problem.scores.parent_sets(narrowed), narrowed, parents)
+            found = self.search_orders(problem, problem.scores.parent_sets(narrowed), narrowed, parents)
             if problem.scores.total(found) > best:
                 parents = found
             found = climb_from(problem, rules, parents)

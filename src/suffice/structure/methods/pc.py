@@ -110,7 +110,7 @@ class PC(Method):
         skeleton = Skeleton.of(judge, may | may.T, problem.rules.required, self.alpha, self.max_condition, problem)
         verdicts, n_tests = self._verdicts(judge, skeleton, problem)
         cpdag = within_bounds(problem, skeleton, verdicts)
-        return Outcome([], cpdag=cpdag, details=skeleton.told(problem.names, n_tests))
+        return Outcome([], cpdag=cpdag, details=skeleton.by_name(problem.names, n_tests))
 
     def _verdicts(self, judge: Judge, skeleton: Skeleton, problem: Problem) -> tuple[list[Verdict], int]:
         """Which triples are colliders, and the number of tests that took."""
@@ -178,7 +178,7 @@ class Skeleton:
         """Of each variable those it is joined with."""
         return [np.flatnonzero(row) for row in self.adjacent]
 
-    def told(self, names: tuple[str, ...], more_tests: int) -> Separations:
+    def by_name(self, names: tuple[str, ...], more_tests: int) -> Separations:
         """The same by name."""
         p = np.exp(self.log_p)
         apart = {
@@ -258,7 +258,7 @@ class MMHC(Method):
     def run(self, problem: Problem) -> Outcome:
         """Candidates by tests, then a climb among them."""
         problem.refuse_regressions(self, "its tests of candidates are not of regressions")
-        rules = problem.rules.capped(self.max_parents)
+        rules = problem.rules.cap(self.max_parents)
         return HillClimb(restarts=self.restarts).run(problem.under(rules=rules.within(self.candidates(problem))))
 
     def candidates(self, problem: Problem) -> Bools:
@@ -267,12 +267,12 @@ class MMHC(Method):
             return np.zeros((problem.n, problem.n), bool)
         may = possible(problem.rules)
         judge = judge_of(problem, suitable_test(problem.variables, self.test, adjusted=True))
-        near = self._grown(judge, may | may.T, problem)
+        near = self._grow(judge, may | may.T, problem)
         near = self._shrunk(judge, near, problem)
         result: Bools = near & near.T
         return result
 
-    def _grown(self, judge: Judge, may: Bools, problem: Problem) -> Bools:
+    def _grow(self, judge: Judge, may: Bools, problem: Problem) -> Bools:
         """Add to every variable's candidates, one in each round, who is still dependent on it and most so."""
         largest = np.where(may, -np.inf, 0.0)  # [t, x]: the largest log p of t and x given any set of candidates of t
         near, newest = np.zeros_like(may), np.full(len(may), -1)

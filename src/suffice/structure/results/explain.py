@@ -103,7 +103,7 @@ class Neighbourhood:
             return True
         return not constraints.check(self.problem.dag([parents if c == child else ps for c, ps in enumerate(self.parents)]))
 
-    def ranked(self, child: int, sets: Sequence[Parents]) -> list[tuple[float, Parents]]:
+    def rank(self, child: int, sets: Sequence[Parents]) -> list[tuple[float, Parents]]:
         """What each set would gain, best first; sets without a score, and those against the constraints, are left out."""
         sets = [s for s in sets if self.keeps(child, s)]
         scores = self.scores.families([(child, s) for s in sets]) - self.scores.family(child, self.parents[child])
@@ -184,7 +184,7 @@ def _present(found: Explicable, parent: int, child: int) -> EdgePresent:
     removed = _change(around, {child: rest})
     sets, _ = around.parent_sets(child, len(around.parents[child]), without=parent)
     others = [s for s in sets if s != rest] or sets  # the removal is told above already
-    ranked = around.ranked(child, others)
+    ranked = around.rank(child, others)
     reversible = (min(a, b), max(a, b)) in found.cpdag.undirected
     return EdgePresent(
         parent=a,
@@ -236,7 +236,7 @@ def _absent(found: Explicable, parent: int, child: int) -> EdgeAbsent:
     if forward.refused == _full(around, child):
         loose = [p for p in around.parents[child] if not around.rules.required[child, p]]
         sets = [toggle_parent(toggle_parent(around.parents[child], p), parent) for p in loose]
-        ranked = around.ranked(child, sets)
+        ranked = around.rank(child, sets)
         swap = _change(around, {child: ranked[0][1]}) if ranked else None
     return EdgeAbsent(found.names[parent], found.names[child], forward, backward, swap)
 
@@ -282,7 +282,7 @@ def _node(found: Explicable, name: str) -> NodeExplained:
         smaller, complete_smaller = around.parent_sets(node, len(own))
         if complete_smaller:
             sets = list(dict.fromkeys([*smaller, *around.one_change(node)]))
-    ranked = around.ranked(node, sets)[:N_RUNNERS_UP]
+    ranked = around.rank(node, sets)[:N_RUNNERS_UP]
     return NodeExplained(
         node=name,
         parents=tuple(found.names[p] for p in own),

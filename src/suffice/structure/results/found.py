@@ -237,13 +237,13 @@ class Found(SearchResult):
         differences = self.problem.scores.families(families) - own
         alike = [(f, float(d)) for f, d in zip(families, differences, strict=True) if abs(d) <= tie]
         kept = [(c, s, d) for (c, s), d in alike if around.keeps(c, s)]
-        return tuple(ScoreTie(self.names[c], self._named(s), self._named(self._parents[c]), d) for c, s, d in kept)
+        return tuple(ScoreTie(self.names[c], self._names_of(s), self._names_of(self._parents[c]), d) for c, s, d in kept)
 
     def _scene(self) -> Picture:
         graph = self.cpdag if self._parents is None else self.dag if self.lags is None else self.template
         if not self._parents:
             return graph._scene()
-        return graph._scene().weighed(self.losses, "loss without the edge")
+        return graph._scene().weigh_edges(self.losses, "loss without the edge")
 
     def picture(self, against: Pictured | None = None, *, focus: Focus = None, steps: int = 1) -> Picture:
         """The graph as a picture, edges as wide as what the score loses without them; of a method that uses no score the class.
@@ -297,7 +297,7 @@ class Found(SearchResult):
         first = [None if here is None else here.to_dict() for here in self.first]
         return {"lags": dict(self.lags), "template": [list(e) for e in self._graph_edges], "first": first}
 
-    def _named(self, parents: Parents) -> tuple[str, ...]:
+    def _names_of(self, parents: Parents) -> tuple[str, ...]:
         return tuple(self.names[p] for p in parents)
 
     @property

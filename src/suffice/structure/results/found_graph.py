@@ -78,7 +78,7 @@ class GraphOutcome:
     score_name: str | None = None
     """What the score is, in a word or two; that of the search if not given."""
 
-    def found(self, problem: Problem, method: Any, finished: bool) -> FoundGraph:
+    def to_found(self, problem: Problem, method: Any, finished: bool) -> FoundGraph:
         return FoundGraph(
             names=problem.names,
             graph=self.graph,
@@ -228,7 +228,7 @@ class FoundGraph(SearchResult):
         return self.graph.cliques() if own is None else own
 
     def _scene(self) -> Picture:
-        return self.graph._scene().weighed(self.strengths, self._strength)
+        return self.graph._scene().weigh_edges(self.strengths, self._strength)
 
     def picture(self, against: Pictured | None = None, *, focus: Focus = None, steps: int = 1) -> Picture:
         """The graph as a picture, edges as wide as their strengths; `against` another, or the part around a `focus`."""

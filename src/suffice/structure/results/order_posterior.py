@@ -124,7 +124,7 @@ class OrderPosterior(OneTable, PicturedTable):
         pairs = np.argwhere((both >= LIKELY) & (towards > towards.T)).tolist()
         chosen = {(self.names[i], self.names[j]): float(both[i, j]) for i, j in pairs}
         picture = Picture(tuple(map(PictureNode, self.names)), tuple(PictureEdge(a, b) for a, b in chosen))
-        return picture.weighed(chosen, "posterior of an edge", most=1.0).noting(f"edges of at least {LIKELY:g}")
+        return picture.weigh_edges(chosen, "posterior of an edge", most=1.0).noting(f"edges of at least {LIKELY:g}")
 
     def picture(self, against: Pictured | None = None, *, focus: Focus = None, steps: int = 1) -> Picture:
         """The graph as a picture, edges as wide as they are probable; `against` another, or the part around a `focus`."""

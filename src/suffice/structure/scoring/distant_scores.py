@@ -45,7 +45,7 @@ class DistantScores(FiniteScores):
 
     def survey(self, rules: Rules) -> None:
         if not self.bitmaps.at_hand:
-            self._scored(rules.without_parents(self.given), prune=False)
+            self._score_lattice(rules.without_parents(self.given), prune=False)
 
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
         if self.bitmaps.at_hand:
@@ -60,7 +60,7 @@ class DistantScores(FiniteScores):
             yield from super()._fresh(families)
             return
         if not self._surveyed and self.n > 1:
-            self._scored(Rules.free(self.n, 1), prune=False)  # singles are not asked for without pairs
+            self._score_lattice(Rules.free(self.n, 1), prune=False)  # singles are not asked for without pairs
         for some in in_memory(families, self._cells, self.room):
             yield from self._in_one_pass(some)
 
@@ -68,7 +68,7 @@ class DistantScores(FiniteScores):
         """The scores of families whose tables fit into memory together."""
         scores = np.full(len(families), np.nan)
         for order, sets, axis in by_size(families):
-            if (known := self._known(sets)) is not None:
+            if (known := self._recall(sets)) is not None:
                 scores[order] = known[np.arange(len(sets)), axis]
         new = np.flatnonzero(np.isnan(scores))
         groups = by_size([families[i] for i in new.tolist()])
@@ -82,17 +82,17 @@ class DistantScores(FiniteScores):
     def _cells(self, family: Family) -> float:
         return float(np.prod(self.sizes[[family[0], *family[1]]].astype(float)).clip(0, DENSE))
 
-    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+    def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Without leaving out what its price forbids: that would take the singles' pass first, and a climb asks for all."""
         if self.bitmaps.at_hand:
-            return super()._scored(rules, prune=prune)
+            return super()._score_lattice(rules, prune=prune)
         levels = lattice(rules, self.watch)
-        known = [self._known(level.sets) for level in levels]
+        known = [self._recall(level.sets) for level in levels]
         if all(scores is not None for scores in known):
             return levels, [scores for scores in known if scores is not None]
         if sum(map(self._cells_of, levels)) <= self.room:
             self.bitmaps.ahead(step for level in levels for step in self._steps(level))
-        levels, scores = super()._scored(rules, prune=False)
+        levels, scores = super()._score_lattice(rules, prune=False)
         for level, of_level in zip(levels, scores, strict=True):
             if len(level) >= len(self._surveyed.get(level.size, ((),))[0]):
                 self._surveyed[level.size] = self._keys(level.sets), of_level
@@ -118,7 +118,7 @@ class DistantScores(FiniteScores):
             elif (small := level.sets[g][self.bitmaps.cells(level.sets[g]) <= DENSE]).size:
                 yield self.bitmaps.scan_step(small)
 
-    def _known(self, sets: Sets) -> Array | None:
+    def _recall(self, sets: Sets) -> Array | None:
         """The scores [set, child] of sets that were all scored before; None if some were not."""
         keys, scores = self._surveyed.get(sets.shape[1], (np.zeros(0, np.int64), np.zeros((0, 0))))
         if not len(keys):
@@ -185,7 +185,7 @@ class GatheredScores(FiniteScores):
     def _counted_by(self, finite: Sequence[Finite]) -> Any:
         return GatheredTables(self.data, finite)
 
-    def _toggled(self, prefix: Parents, new: npt.NDArray[np.int32], less: bool) -> tuple[Array, Array]:
+    def _score_toggles(self, prefix: Parents, new: npt.NDArray[np.int32], less: bool) -> tuple[Array, Array]:
         *parents, child = prefix
         sets = np.sort(np.column_stack([np.tile(np.array(prefix, np.int32), (len(new), 1)), new]), axis=1)
         added = self._of_sets(sets, np.argmax(sets == child, axis=1))

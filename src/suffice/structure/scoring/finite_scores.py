@@ -106,21 +106,21 @@ class FiniteScores(ScoreSource):
         r, q = int(self.sizes[child]), math.prod(int(self.sizes[p]) for p in parents)
         if not len(new) or q * r * int(self.sizes[new].max()) > DENSE:
             return super()._toggles(child, parents, candidates)
-        added, taken = self._toggled((*parents, child), new, bool(there))
+        added, taken = self._score_toggles((*parents, child), new, bool(there))
         if not there:
             return added
         place = {int(c): score for c, score in zip(new, added, strict=True)}
         place.update(zip(parents, taken, strict=True))
         return np.array([place[c] for c in candidates])
 
-    def _toggled(self, prefix: Parents, new: npt.NDArray[np.int32], less: bool) -> tuple[Array, Array]:
+    def _score_toggles(self, prefix: Parents, new: npt.NDArray[np.int32], less: bool) -> tuple[Array, Array]:
         """The scores of the last of `prefix` given the others and each of `new`, and, if asked for, without each other."""
         if self.bitmaps.few(math.prod(int(self.sizes[v]) for v in prefix), new):
             return self.bitmaps.bits.at_once(Toggles(self.bitmaps.layout, self.form, prefix, new, less))
         from suffice.kernels.counting.local_scores import score_toggles
 
         added, taken = np.empty(len(new)), np.empty(len(prefix) - 1 if less else 0)
-        tables, at = self.bitmaps.extended(prefix, new)
+        tables, at = self.bitmaps.count_extensions(prefix, new)
         score_toggles(tables, at, self.sizes, np.array(prefix, np.int32), new, self.form, added, taken)
         return added, taken
 
@@ -134,7 +134,7 @@ class FiniteScores(ScoreSource):
         family_terms(tables, at, outer, size[np.arange(len(sets)), axis], inner, self.form, values)
         return values
 
-    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+    def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
         levels = lattice(rules, self.watch)
         levels = self._worthwhile(levels, rules) if prune and self.kind == 0 and self.price > 0 else levels
@@ -190,7 +190,7 @@ class FiniteScores(ScoreSource):
         for k in range(1, len(levels)):
             if not need[k].any():
                 break
-            result.append(levels[k].kept(np.flatnonzero(need[k]), np.cumsum(need[k - 1]) - 1, self.watch))
+            result.append(levels[k].subset(np.flatnonzero(need[k]), np.cumsum(need[k - 1]) - 1, self.watch))
         return result
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
@@ -206,11 +206,11 @@ class FiniteScores(ScoreSource):
             self.watch()
             asked = ["sets", level.size, len(values), *g[[0, -1]].tolist()]
             if by_rows[g[0]]:
-                values[g] = self.memory.array(asked, partial(self._counted, level.sets[g]))
+                values[g] = self.memory.array(asked, partial(self._count_by_rows, level.sets[g]))
             elif last:
                 values[g] = self.memory.array(asked, partial(self._of_tables, level, g, tables, offsets))
             else:
-                full, at = self._expanded(level.sets[g], level.sub[g], tables, offsets)
+                full, at = self._expand(level.sets[g], level.sub[g], tables, offsets)
                 values[g] = self._terms(level.sets[g], full, at)
                 kept.append(full)
         if last:
@@ -226,9 +226,9 @@ class FiniteScores(ScoreSource):
 
     def _of_tables(self, level: Level, g: Ints, tables: Any, offsets: Any) -> Ints:
         """The terms of some sets of the last level, whose tables nobody needs after it."""
-        return self._terms(level.sets[g], *self._expanded(level.sets[g], level.sub[g], tables, offsets))
+        return self._terms(level.sets[g], *self._expand(level.sets[g], level.sub[g], tables, offsets))
 
-    def _expanded(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Counts, Ints]:
+    def _expand(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Counts, Ints]:
         from suffice.kernels.counting.bitmaps import expand
 
         core, core_at = self.bitmaps.core(sets)
@@ -246,7 +246,7 @@ class FiniteScores(ScoreSource):
         from suffice.kernels.counting.local_scores import set_terms
 
         if self.kind <= 1:
-            alpha, kinds, known = self._imagined(np.diff(at))
+            alpha, kinds, known = self._imagined_counts(np.diff(at))
             values = np.empty(len(sets), np.int64)
 
             def job(low: int, high: int) -> None:
@@ -256,7 +256,7 @@ class FiniteScores(ScoreSource):
             return values
         return np.column_stack([self._family_terms(sets, np.full(len(sets), j), tables, at) for j in range(sets.shape[1])])
 
-    def _imagined(self, cells: Ints) -> tuple[Array, Ints, Ints]:
+    def _imagined_counts(self, cells: Ints) -> tuple[Array, Ints, Ints]:
         """The imagined rows in a cell, by the number of cells: distinct numbers, which a table has, and terms of small counts."""
         if self.kind == 0:
             return np.zeros(1), np.zeros(len(cells), np.int64), self.logs[None, :]
@@ -269,12 +269,12 @@ class FiniteScores(ScoreSource):
             set_terms(np.arange(n, dtype=np.int32), np.arange(n + 1), alpha, np.full(n, k), unknown, self.scale, terms)
         return alpha, kinds.astype(np.int64), known
 
-    def _counted(self, sets: Sets) -> Ints:
+    def _count_by_rows(self, sets: Sets) -> Ints:
         """The terms of sets whose tables are counted row by row; huge ones as lists of the cells that occur."""
         huge = self.bitmaps.cells(sets) > DENSE
         shape = len(sets) if self.kind <= 1 else sets.shape
         values = np.empty(shape, np.int64)
-        tables, at = self.bitmaps.scanned(sets[~huge])
+        tables, at = self.bitmaps.count_by_scan(sets[~huge])
         values[~huge] = self._terms(sets[~huge], tables, at)
         for g in np.flatnonzero(huge):
             values[g] = self._huge(sets[g])

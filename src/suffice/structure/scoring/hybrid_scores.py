@@ -196,7 +196,7 @@ class HybridScores(ScoreSource):
         """For counts, for families whose tables would be too large, and to say why a family has no estimate."""
         return FamilyScores(self.data, self.variables, self.score, threads=self.threads, watch=self.watch)
 
-    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+    def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Families of all sizes are asked for at once: what counts is how often the rows are read."""
         levels = lattice(rules, self.watch)
         scores = [np.full(level.sets.shape, -np.inf) for level in levels]

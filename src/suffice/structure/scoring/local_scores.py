@@ -156,7 +156,7 @@ class ScoreSource:
     def _pairs(self) -> tuple[Array, Array]:
         n = self.n
         single, pair = np.empty(n), np.full((n, n), -np.inf)
-        levels, scores = self._scored(Rules.free(n, 1).without_parents(self.given), prune=False)
+        levels, scores = self._score_lattice(Rules.free(n, 1).without_parents(self.given), prune=False)
         single[levels[0].sets[:, 0]] = scores[0][:, 0]
         if len(levels) > 1:
             a, b = levels[1].sets.T
@@ -168,14 +168,14 @@ class ScoreSource:
         """All parent sets that the rules allow; with `prune`, those that are better than each of their subsets."""
 
         def make() -> ParentSets:
-            levels, scores = self._scored(rules.without_parents(self.given), prune=prune)
+            levels, scores = self._score_lattice(rules.without_parents(self.given), prune=prune)
             scores[0][self.given] = 0.0
             return choose(rules, levels, scores, self.watch, prune=prune)
 
         asked = ["parent sets", prune, rules.n_families, *rules.digests]
-        return self.memory.answer(asked, make, ParentSets.packed, ParentSets.unpacked)
+        return self.memory.answer(asked, make, ParentSets.pack, ParentSets.unpack)
 
-    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+    def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
         levels, scores = lattice(rules, self.watch), []
         for level in levels:
@@ -239,14 +239,14 @@ class FamilyScores(ScoreSource):
             by_name, self.data.gather([self._request(i, ()) for i in range(self.n)], threads=self.threads)
         )
 
-    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+    def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Families of all sizes are asked for at once: what counts is how often the rows are read."""
         asked: list[Family] = []
         for level in lattice(rules, self.watch):
             which, axis = np.nonzero(level.families(rules))
             asked += families_in(level.sets[which], axis)
         self.families(asked)
-        return super()._scored(rules, prune=prune)
+        return super()._score_lattice(rules, prune=prune)
 
     def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
         """In as few scans as there is memory for."""

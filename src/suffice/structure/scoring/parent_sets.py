@@ -51,7 +51,7 @@ class Level:
         """Some of the sets."""
         return Level(self.sets[which], self.sub[which])
 
-    def kept(self, which: Ints, place: Ints, watch: Callable[[], object]) -> Level:
+    def subset(self, which: Ints, place: Ints, watch: Callable[[], object]) -> Level:
         """The sets at these places, where those one level below have moved to new ones."""
         result = Level(np.empty((len(which), self.size), np.int32), np.empty((len(which), self.size), np.int64))
         for part in pieces(len(which), watch):
@@ -208,12 +208,12 @@ class ParentSets:
         """From (child, parents, score)."""
         return _collect(n, [(np.array([c]), np.array([s]), np.array([parents], np.int32)) for c, parents, s in families])
 
-    def packed(self) -> Packed:
+    def pack(self) -> Packed:
         """These sets for a checkpoint."""
         return None, (self.first, self.score, self.masks)
 
     @staticmethod
-    def unpacked(packed: Packed) -> ParentSets:
+    def unpack(packed: Packed) -> ParentSets:
         """Those of a checkpoint."""
         return ParentSets(*packed[1])
 

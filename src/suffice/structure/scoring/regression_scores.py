@@ -100,16 +100,16 @@ class RegressionScores(ScoreSource):
         if not mine.all():
             result[~mine] = self.others._of_sets(sets[~mine], axis[~mine])
         if mine.any():
-            result[mine] = self._regressed(families_in(sets[mine], axis[mine]))
+            result[mine] = self._score_regressions(families_in(sets[mine], axis[mine]))
         return result
 
-    def _regressed(self, families: Sequence[Family]) -> Array:
+    def _score_regressions(self, families: Sequence[Family]) -> Array:
         """The scores of regressions; those not yet known are fitted."""
         new = [f for f in families if f not in self.known and self._has_room(f)]
         most = max(1.0, ROWS_A_PASS / max(1, self.data.n_rows))
         for part in in_memory(new, lambda f: float(self._layout(f).size) ** 2, KEPT, most):
             asked = ["regressions", *about(part)]
-            self.fits.answer(asked, partial(self._fit, part), partial(self._packed, part), partial(self._unpack, part))
+            self.fits.answer(asked, partial(self._fit, part), partial(self._pack, part), partial(self._unpack, part))
         return np.array([self.known[f] for f in families])
 
     def _has_room(self, family: Family) -> bool:
@@ -137,7 +137,7 @@ class RegressionScores(ScoreSource):
             for family, supremum in zip(group, found, strict=True):
                 self.known[family] = self._score_of(family, supremum)
 
-    def _packed(self, families: Sequence[Family], _: None) -> Packed:
+    def _pack(self, families: Sequence[Family], _: None) -> Packed:
         """What a fit of these families has found, for a checkpoint."""
         thetas = [self.theta.get(f, np.zeros(0)) for f in families]
         facts = [[f in self.endless, len(theta)] for f, theta in zip(families, thetas, strict=True)]

@@ -38,9 +38,9 @@ class PriorScores(ScoreSource):
     def survey(self, rules: Rules) -> None:
         self.of_data.survey(rules)
 
-    def _scored(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
+    def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Nothing is left out for the price of its parameters where the prior may make up for it."""
-        levels, scores = self.of_data._scored(rules, prune=prune and not self.prior.favours_edges(self.names))
+        levels, scores = self.of_data._score_lattice(rules, prune=prune and not self.prior.favours_edges(self.names))
         for level, of_level in zip(levels, scores, strict=True):
             for place in range(level.size):
                 of_level[:, place] += self.prior.of_sets(self.names, level.sets, np.full(len(level), place, np.int64))

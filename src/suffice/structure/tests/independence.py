@@ -100,9 +100,9 @@ class TableTest(IndependenceTest):
         """The statistic, its degrees of freedom and its p-value."""
         counts = statistics.counts(self.needs(x, y, given).finite)
         statistic, df = table_statistic(counts, self.pearson, self.adjusted)
-        return Independence(self._reported(statistic, counts), df, float(sc.chdtrc(df, statistic)) if df else 1.0)
+        return Independence(self._report_value(statistic, counts), df, float(sc.chdtrc(df, statistic)) if df else 1.0)
 
-    def _reported(self, statistic: float, counts: Counts) -> float:
+    def _report_value(self, statistic: float, counts: Counts) -> float:
         return statistic
 
 
@@ -143,7 +143,7 @@ class MutualInformation(TableTest):
 
     word = "mi"
 
-    def _reported(self, statistic: float, counts: Counts) -> float:
+    def _report_value(self, statistic: float, counts: Counts) -> float:
         total = float(counts.listed()[1].sum())
         return statistic / (2.0 * total) if total else 0.0
 

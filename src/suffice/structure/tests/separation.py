@@ -166,12 +166,12 @@ class PairTests(NamedTuple):
     largest: Array
     n_tests: int
 
-    def packed(self) -> Packed:
+    def pack(self) -> Packed:
         """These tests for a checkpoint."""
         return [self.start, self.sets, self.n_tests], (self.pairs, self.log_p, self.largest)
 
     @staticmethod
-    def unpacked(packed: Packed) -> PairTests:
+    def unpack(packed: Packed) -> PairTests:
         """Those of a checkpoint."""
         (start, sets, n_tests), (pairs, log_p, largest) = packed
         return PairTests(start, pairs, [tuple(members) for members in sets], log_p, largest, n_tests)
@@ -219,7 +219,7 @@ def _in_parts(
 
     while ranges:
         asked = ["tests", *ranges[0], n, list(sizes)[-1], len(questions.pool), first]
-        yield memory.answer(asked, next_tests, PairTests.packed, PairTests.unpacked)
+        yield memory.answer(asked, next_tests, PairTests.pack, PairTests.unpack)
         ranges.popleft()
 
 
@@ -294,17 +294,17 @@ class GatheringJudge(Judge):
         self._ready: dict[Test, float] = {}
 
     def log_p(self, pairs: Ints, owner: Ints, sets: Ints, enough: float) -> Array:
-        asked = self._named(pairs, owner, sets)
+        asked = self._tests_by_name(pairs, owner, sets)
         new = [test for test in asked if test not in self._ready]
         found = self._ready | dict(zip(new, self._p_values(new), strict=True))
         with np.errstate(divide="ignore"):
             return np.log([found[test] for test in asked])
 
     def ahead(self, pairs: Ints, tests: Iterable[tuple[Ints, Ints]]) -> None:
-        asked = [test for owner, sets in tests for test in self._named(pairs, owner, sets)]
+        asked = [test for owner, sets in tests for test in self._tests_by_name(pairs, owner, sets)]
         self._ready = dict(zip(asked, self._p_values(asked), strict=True))
 
-    def _named(self, pairs: Ints, owner: Ints, sets: Ints) -> list[Test]:
+    def _tests_by_name(self, pairs: Ints, owner: Ints, sets: Ints) -> list[Test]:
         names = self.problem.names
         both = zip(pairs[owner].tolist(), sets.tolist(), strict=True)
         return [(names[x], names[y], tuple(names[z] for z in given)) for (x, y), given in both]

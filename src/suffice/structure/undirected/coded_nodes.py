@@ -184,7 +184,7 @@ class CodedNodes(NodeRegressions):
         inner = max(1, self.threads // n_groups)
         for _ in in_order((partial(self._minimise, group, penalty, inner) for group in groups), self.threads):
             pass
-        self._last = self._fitted()
+        self._last = self._node_fit()
         return self._last
 
     def held_out(self, fits: Sequence[NodeFit], test: Data) -> Array:
@@ -206,7 +206,7 @@ class CodedNodes(NodeRegressions):
             going = [node for node, _ in trials]
             if not going:
                 return
-            folded = self._folded(self.rows, [trial for node, trial in trials if node.finite], threads)
+            folded = self._fold_finite(self.rows, [trial for node, trial in trials if node.finite], threads)
             for node, trial in trials:
                 node.settle(folded[trial.node] if node.finite else squares(trial, node.own.start, node.products))
         raise FitError(
@@ -214,7 +214,7 @@ class CodedNodes(NodeRegressions):
             "penalty is needed"
         )
 
-    def _folded(self, rows: Data, trials: Sequence[Trial], threads: int) -> dict[int, Measured]:
+    def _fold_finite(self, rows: Data, trials: Sequence[Trial], threads: int) -> dict[int, Measured]:
         """What rows say of finite nodes, in one pass for all; nodes of two states are first."""
         if not trials:
             return {}
@@ -229,7 +229,7 @@ class CodedNodes(NodeRegressions):
             for at, loss, slope, hessian in zip(asked, total.loss, slopes, total.hessian, strict=True)
         }
 
-    def _fitted(self) -> NodeFit:
+    def _node_fit(self) -> NodeFit:
         """Where all nodes are. The strength of two variables with one number each is that number, with its sign."""
         nodes, size = self._nodes, self.columns.sizes
         strengths = np.array([node.norms(node.theta) for node in nodes])
@@ -255,7 +255,7 @@ class CodedNodes(NodeRegressions):
 
     def _log_likelihoods(self, effects: CodedEffects, rows: Data, products: Array) -> Array:
         """The mean of ln p of each node, of other rows."""
-        folded = self._folded(rows, [t for t in effects.nodes if self.columns.finite[t.node]], self.threads)
+        folded = self._fold_finite(rows, [t for t in effects.nodes if self.columns.finite[t.node]], self.threads)
         losses = [
             folded[t.node].loss if t.node in folded else squares(t, int(self.columns.first[t.node]), products).loss
             for t in effects.nodes

@@ -133,14 +133,14 @@ class CodedRegression:
     def trial(self) -> Trial | None:
         """Where to go next; None at the minimum."""
         if self._trial is not None:  # the last step was too long
-            return self._asked(self._from + 0.5 * (self._trial.theta - self._from), self.slope, curved=True)
+            return self._ask(self._from + 0.5 * (self._trial.theta - self._from), self.slope, curved=True)
         off, before = self.off(), self._off
         if off <= CLOSE:
             return None
         self._off = off
         if not len(self._curved):
             self._suppose()
-        theta, slope = self._stepped()
+        theta, slope = self._step()
         self._from, self._paid = self.theta, self.price(self.theta)
         self._promise = float((self.slope * (theta - self.theta)).sum()) + self.price(theta) - self._paid
         known = np.zeros(len(theta), bool)
@@ -150,7 +150,7 @@ class CodedRegression:
             self.theta, self.slope = theta, slope
             return None
         beyond = not known[self._active(theta, slope, 1.0)].all()
-        return self._asked(theta, slope, curved=beyond or off > STALE * before or before == np.inf)
+        return self._ask(theta, slope, curved=beyond or off > STALE * before or before == np.inf)
 
     def settle(self, measured: Measured) -> None:
         """Take what was measured at the trial; a step that gains too little is halved next."""
@@ -165,7 +165,7 @@ class CodedRegression:
             self._curved, self._hessian = self._trial.active, measured.hessian
         self._trial = None
 
-    def _asked(self, theta: Array, slope: Array, *, curved: bool) -> Trial:
+    def _ask(self, theta: Array, slope: Array, *, curved: bool) -> Trial:
         active = self._active(theta, slope, NEAR if curved else np.inf)
         self._trial = Trial(self.node, theta, active, curved)
         return self._trial
@@ -189,7 +189,7 @@ class CodedRegression:
         products = self.products[np.ix_(self._curved, self._curved)]
         self._hessian = products * self._spread if len(self._spread) == 1 else np.asarray(np.kron(products, self._spread))
 
-    def _stepped(self) -> tuple[Array, Array]:
+    def _step(self) -> tuple[Array, Array]:
         """The minimum of the quadratic that touches the loss here, under the penalty (h is solved for), and its slope there."""
         from suffice.kernels.regressions.lassos import descend_groups
 

@@ -118,7 +118,7 @@ class GaussianNodes(NodeRegressions):
             note(
                 f"{unsettled} of {len(B)} regressions did not settle in {MOST_SWEEPS:,} sweeps: the columns are nearly collinear"
             )
-        left = np.maximum(self._left(B, self.seen.matrix), 0.0)
+        left = np.maximum(self._residual(B, self.seen.matrix), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             deviance = float(self.weight * np.log(left).sum())
             size = float((penalty[B != 0.0] * np.abs(B[B != 0.0])).sum())
@@ -128,10 +128,10 @@ class GaussianNodes(NodeRegressions):
         other = Covariances.of(test, self.seen.names, on="covariance", threads=1, checked=False)
         spread = self.seen.of_others(other)
         log_scale = 2.0 * float(np.log(self.seen.scale).sum())
-        own = [np.maximum(self._left(fit.strengths, self.seen.matrix), 0.0) for fit in fits]
+        own = [np.maximum(self._residual(fit.strengths, self.seen.matrix), 0.0) for fit in fits]
         with np.errstate(divide="ignore"):
             each = [
-                (LOG_2PI + np.log(s) + self._left(fit.strengths, spread) / s).sum() + log_scale
+                (LOG_2PI + np.log(s) + self._residual(fit.strengths, spread) / s).sum() + log_scale
                 for fit, s in zip(fits, own, strict=True)
             ]
         return -0.5 * other.weight * np.array(each)
@@ -141,7 +141,7 @@ class GaussianNodes(NodeRegressions):
         return fit_gaussian(graph, self.seen.moments)
 
     @staticmethod
-    def _left(B: Array, matrix: Array) -> Array:
+    def _residual(B: Array, matrix: Array) -> Array:
         """The mean of (x_i − Σ_j b_ij x_j)² for each i, given the mean of x xᵀ."""
         C = np.eye(len(B)) - B
         left: Array = np.einsum("ij,jk,ik->i", C, matrix, C, optimize=True)

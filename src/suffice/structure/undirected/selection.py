@@ -173,9 +173,9 @@ class StARS(Named):
         frequency: Array = np.zeros((len(path.fits), path.n_variables, path.n_variables))
         for fits in in_order((partial(path.again, part) for part in drawn), path.threads):
             frequency += np.array([fit.joined for fit in fits]) / self.subsamples
-        return self._judged(frequency)
+        return self._judge(frequency)
 
-    def _judged(self, frequency: Array) -> Judgement:
+    def _judge(self, frequency: Array) -> Judgement:
         n = frequency.shape[1]
         unstable = (2.0 * frequency * (1.0 - frequency)).sum((1, 2)) / max(n * (n - 1), 1)
         instability = np.maximum.accumulate(unstable)

@@ -220,9 +220,9 @@ class FactorRun:
             lanes = max(tables[left].shape[-1], 1 if right < 0 else tables[right].shape[-1])
             room = self.room(len(tables), (*steps.shape(out), lanes))
             if right < 0:
-                tables.append(self.how.summed(tables[left], a.index(summed), room))
+                tables.append(self.how.sum_out(tables[left], a.index(summed), room))
             else:
-                tables.append(self.how.combined(TablePair(tables[left], a, tables[right], program.scopes[right]), out, room))
+                tables.append(self.how.combine(TablePair(tables[left], a, tables[right], program.scopes[right]), out, room))
         if tables[-1].shape[-1] < len(at):  # nothing of the step differs between lanes
             tables[-1] = np.repeat(tables[-1], len(at), axis=-1)
         return tables
@@ -234,7 +234,7 @@ class FactorRun:
                 self._look(place, past)
             out = self.tables(place, past)[-1]
             key = ("kept", place - begin) if keep else ("passing", place % 2)
-            past, scale = self.how.normalised(out, self.room(key, out.shape))
+            past, scale = self.how.normalise(out, self.room(key, out.shape))
             if note:
                 self._note(place, scale)
             yield place + 1, past
@@ -276,7 +276,7 @@ class FactorRun:
     def _visit(self, begin: int, kept: list[Array], then: BackwardPass) -> None:
         for i in range(len(kept) - 1, -1, -1):
             tables = self.tables(begin + i, kept[i])
-            _, scale = self.how.normalised(tables[-1], self.room("scaled", tables[-1].shape))
+            _, scale = self.how.normalise(tables[-1], self.room("scaled", tables[-1].shape))
             then.visit(begin + i, tables, scale)
 
 

@@ -109,16 +109,16 @@ class _Gradient:
                 elif mine in path.needed:
                     both = TablePair(given, operation.out, tables[other], program.scopes[other])
                     pooled = tables[mine].shape[-1] == 1 < len(at) and mine not in path.each and not self.run.how.logs
-                    back[mine] = self._combined(both, program.scopes[mine], mine, pooled=pooled)
+                    back[mine] = self._combine(both, program.scopes[mine], mine, pooled=pooled)
         for i in path.wanted:
             self._collect(own[i - 1], at, tables[i], back[i])
         if not self.filtered:
-            self.message = self._masked(tables[0], back[0])
+            self.message = self._mask(tables[0], back[0])
 
-    def _combined(self, both: TablePair, scope: tuple[int, ...], table: int, *, pooled: bool) -> Array:
+    def _combine(self, both: TablePair, scope: tuple[int, ...], table: int, *, pooled: bool) -> Array:
         lanes = max(both.left.shape[-1], both.right.shape[-1])
         room = None if pooled else self.run.room(("back", table), (*self.run.steps.shape(scope), lanes))
-        return self.run.how.combined(both, scope, room)
+        return self.run.how.combine(both, scope, room)
 
     @cached_property
     def _paths(self) -> list[_Needed]:
@@ -141,7 +141,7 @@ class _Gradient:
         there = np.where(scale > -np.inf, scale, 0.0)
         return np.subtract(message, there, out=message) if logs else np.multiply(message, np.exp(-there), out=message)
 
-    def _masked(self, past: Array, message: Array) -> Array:
+    def _mask(self, past: Array, message: Array) -> Array:
         """What is impossible by the past has no message: it counts for nothing, and could be too large."""
         kept, nothing = self.run.room("message", past.shape), -np.inf if self.run.how.logs else 0.0
         np.copyto(kept, message)
@@ -261,11 +261,11 @@ class _Walk:
         for left, right, _, summed in reversed(program.operations):
             if summed < 0:
                 continue
-            gains = self._given(tables[left], program.scopes[left], summed, len(at))
+            gains = self._values_by(tables[left], program.scopes[left], summed, len(at))
             if right >= 0:
-                more = self._given(tables[right], program.scopes[right], summed, len(at))
+                more = self._values_by(tables[right], program.scopes[right], summed, len(at))
                 gains = gains + more if self.run.how.logs else gains * more
-            self.states[summed, : len(at)] = self._chosen(gains, summed, at)
+            self.states[summed, : len(at)] = self._choose(gains, summed, at)
         self.out[:, at] = self.states[:, : len(at)]
 
     def _end(self, at: Ints, out: Array) -> None:
@@ -275,17 +275,17 @@ class _Walk:
         if self.uniforms is None:
             self.best[mine] = gains.max(axis=0)
         if steps.kept:
-            index = self._chosen(gains, steps.kept[0], at[mine])
+            index = self._choose(gains, steps.kept[0], at[mine])
             self.states[list(steps.kept), mine] = np.unravel_index(index, steps.shape(steps.kept))
         self.n = len(at)
 
-    def _given(self, table: Array, scope: Scope, v: int, n: int) -> Array:
+    def _values_by(self, table: Array, scope: Scope, v: int, n: int) -> Array:
         """A table's values by one of its variables, the others as they are in each lane."""
         lanes = np.arange(n) if table.shape[-1] == n else np.zeros(n, np.int64)
         others = [self.states[u, :n] for u in scope if u != v]
         return np.asarray(np.moveaxis(table, scope.index(v), -1)[(*others, lanes)].T)
 
-    def _chosen(self, gains: Array, v: int, at: Ints) -> Ints:
+    def _choose(self, gains: Array, v: int, at: Ints) -> Ints:
         if self.uniforms is None:
             return np.asarray((gains >= gains.max(axis=0) - TIE).argmax(axis=0))
         if self.run.how.logs:

@@ -1,7 +1,7 @@
 """How tables are multiplied and summed: as numbers, as logarithms, or with the largest in place of the sum.
 
 A table over variables a₁, a₂, … has an axis for each and a last one for *lanes*, sequences that step together; where that has
-length 1, all lanes have the same table. `combined` is the one operation, and its own derivative: what goes back from out to left
+length 1, all lanes have the same table. `combine` is the one operation, and its own derivative: what goes back from out to left
 is out combined with right.
 """
 
@@ -36,14 +36,14 @@ class Arithmetic(Protocol):
 
     logs: bool
 
-    def combined(self, tables: TablePair, out: Scope, room: Array | None = None) -> Array:
+    def combine(self, tables: TablePair, out: Scope, room: Array | None = None) -> Array:
         """The product of two tables, summed over all variables but these, put into `room`; without room it is summed over lanes,
         too."""
 
-    def summed(self, table: Array, axis: int, room: Array) -> Array:
+    def sum_out(self, table: Array, axis: int, room: Array) -> Array:
         """A table without one of its axes."""
 
-    def normalised(self, table: Array, room: Array) -> tuple[Array, Array]:
+    def normalise(self, table: Array, room: Array) -> tuple[Array, Array]:
         """A table whose sum is 1 in each lane, and the logarithms of the sums."""
 
 
@@ -103,7 +103,7 @@ class Products:
 
     logs = False
 
-    def combined(self, tables: TablePair, out: Scope, room: Array | None = None) -> Array:
+    def combine(self, tables: TablePair, out: Scope, room: Array | None = None) -> Array:
         left, a, right, b = tables
         way = way_of(a, b, out)
         if room is not None:
@@ -118,10 +118,10 @@ class Products:
             return (found.T if way.turned else found)[..., None]
         return np.asarray(np.einsum(way.subscripts, left, right))[..., None]
 
-    def summed(self, table: Array, axis: int, room: Array) -> Array:
+    def sum_out(self, table: Array, axis: int, room: Array) -> Array:
         return np.add.reduce(table, axis=axis, out=room)
 
-    def normalised(self, table: Array, room: Array) -> tuple[Array, Array]:
+    def normalise(self, table: Array, room: Array) -> tuple[Array, Array]:
         flat = table.reshape(-1, table.shape[-1])
         total = np.ones(len(flat)) @ flat
         with np.errstate(divide="ignore"):
@@ -134,21 +134,21 @@ class Logarithms:
 
     logs = True
 
-    def combined(self, tables: TablePair, out: Scope, room: Array | None = None) -> Array:
+    def combine(self, tables: TablePair, out: Scope, room: Array | None = None) -> Array:
         left, a, right, b = tables
         way = way_of(a, b, out)
         both = way.left(left) + way.right(right)
         axes = (*range(len(out), len(way.every)), *((both.ndim - 1,) if room is None else ()))
-        result = self._reduced(both, axes) if axes else both
+        result = self._reduce(both, axes) if axes else both
         return result if room is not None else result[..., None]
 
-    def _reduced(self, table: Array, axes: tuple[int, ...]) -> Array:
+    def _reduce(self, table: Array, axes: tuple[int, ...]) -> Array:
         return log_sum(table, axes)
 
-    def summed(self, table: Array, axis: int, room: Array) -> Array:
-        return self._reduced(table, (axis,))
+    def sum_out(self, table: Array, axis: int, room: Array) -> Array:
+        return self._reduce(table, (axis,))
 
-    def normalised(self, table: Array, room: Array) -> tuple[Array, Array]:
+    def normalise(self, table: Array, room: Array) -> tuple[Array, Array]:
         total = log_sum(table, tuple(range(table.ndim - 1)))
         return np.subtract(table, np.where(total > -np.inf, total, 0.0), out=room), total
 
@@ -156,10 +156,10 @@ class Logarithms:
 class Largest(Logarithms):
     """Logarithms, with the largest in place of the sum."""
 
-    def _reduced(self, table: Array, axes: tuple[int, ...]) -> Array:
+    def _reduce(self, table: Array, axes: tuple[int, ...]) -> Array:
         return np.asarray(table.max(axis=axes))
 
-    def normalised(self, table: Array, room: Array) -> tuple[Array, Array]:
+    def normalise(self, table: Array, room: Array) -> tuple[Array, Array]:
         np.copyto(room, table)
         return room, np.zeros(table.shape[-1])
 

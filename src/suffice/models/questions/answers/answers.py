@@ -72,14 +72,14 @@ class Distribution(Answer):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
-        object.__setattr__(self, "probs", self._shaped(self.probs))
+        object.__setattr__(self, "probs", self._read_only_view(self.probs))
         if self.interval is not None:
-            object.__setattr__(self, "interval", Interval(*map(self._shaped, self.interval)))
+            object.__setattr__(self, "interval", Interval(*map(self._read_only_view, self.interval)))
         if self.error is not None:
-            object.__setattr__(self, "error", self._shaped(self.error))
+            object.__setattr__(self, "error", self._read_only_view(self.error))
 
     @classmethod
-    def made(cls, variable: Finite, probs: Array, given: Mapping[str, object]) -> Distribution:
+    def from_probs(cls, variable: Finite, probs: Array, given: Mapping[str, object]) -> Distribution:
         """An exact answer over one variable whose probabilities need no check: networks have thousands of variables."""
         answer = object.__new__(cls)
         probs.flags.writeable = False
@@ -171,7 +171,7 @@ class Distribution(Answer):
         """The columns of the table that shows the answer."""
         return [*self.names, *apart(self.names, ("±" if n == "error" else n for n in self._numbers()))]
 
-    def _shaped(self, array: Any) -> Array:
+    def _read_only_view(self, array: Any) -> Array:
         """The array as a read-only view, which must have an axis per target."""
         view = np.asarray(array, np.float64).view()
         if view.shape != sizes(self.variables):
@@ -297,7 +297,7 @@ class Marginals(ByNode):
         if name not in self._variables:
             raise unknown_name(name, self)
         i = self._index[name]
-        return Distribution.made(self._variables[name], self._probs[self._start[i] : self._start[i + 1]], self._given)
+        return Distribution.from_probs(self._variables[name], self._probs[self._start[i] : self._start[i + 1]], self._given)
 
     def to_frame(self) -> Any:
         """One row per node and state with its probability; a real node has one row, with its mean and sd. The ends of intervals,

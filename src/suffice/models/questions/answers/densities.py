@@ -61,18 +61,18 @@ class MixtureParts:
             given(weights, chosen)   the components that are chosen, with their weights
             """
 
-    def shown(self, names: Sequence[str], weights: Array) -> Columns:
+    def main_columns(self, names: Sequence[str], weights: Array) -> Columns:
         """What is shown of each component."""
-        return self.told(names, weights)
+        return self.all_columns(names, weights)
 
-    def told(self, names: Sequence[str], weights: Array) -> Columns:
+    def all_columns(self, names: Sequence[str], weights: Array) -> Columns:
         """All there is to tell of each component."""
         mean, variance = self.moments
         return [("weight", weights), ("mean", mean), ("variance", variance)]
 
     def records(self, names: Sequence[str], weights: Array) -> Iterator[dict[str, Any]]:
         """The same of each component, for programs."""
-        labels, columns = zip(*self.told(names, weights), strict=True)
+        labels, columns = zip(*self.all_columns(names, weights), strict=True)
         return (dict(zip(labels, row, strict=True)) for row in zip(*(c.tolist() for c in columns), strict=True))
 
     def mean(self, weights: Array) -> Array:
@@ -164,10 +164,10 @@ class NormalParts(MixtureParts):
         z = rng.standard_normal((len(chosen), self.means.shape[1]))
         return np.asarray(self.means[chosen] + np.einsum("nij,nj->ni", roots[chosen], z))
 
-    def given(self, weights: Array, chosen: Flags) -> tuple[Array, MixtureParts]:
+    def restrict(self, weights: Array, chosen: Flags) -> tuple[Array, MixtureParts]:
         return weights[chosen] / weights[chosen].sum(), NormalParts(self.means[chosen], self.covariances[chosen])
 
-    def shown(self, names: Sequence[str], weights: Array) -> Columns:
+    def main_columns(self, names: Sequence[str], weights: Array) -> Columns:
         d, sd = len(names), np.sqrt(self.variances)
         node = [("node", np.tile(names, len(weights)))] if d > 1 else []
         return [("weight", np.repeat(weights, d)), *node, ("mean", self.means.reshape(-1)), ("sd", sd.reshape(-1))]
@@ -177,7 +177,7 @@ class NormalParts(MixtureParts):
             moments = {"mean": dict(zip(names, mean.tolist(), strict=True)), "covariance": covariance.tolist()}
             yield {"weight": float(weight), **moments}
 
-    def told(self, names: Sequence[str], weights: Array) -> Columns:
+    def all_columns(self, names: Sequence[str], weights: Array) -> Columns:
         if len(names) == 1:
             return [("weight", weights), ("mean", self.means[:, 0]), ("variance", self.variances[:, 0])]
         means = [(f"mean of {n}", self.means[:, i]) for i, n in enumerate(names)]
@@ -246,7 +246,7 @@ class PoissonParts(MixtureParts):
             raise ModelError(f"a quantile of a count is asked for at a probability from 0 up and below 1, not at {q!r}")
         return super().quantile(weights, q)
 
-    def told(self, names: Sequence[str], weights: Array) -> Columns:
+    def all_columns(self, names: Sequence[str], weights: Array) -> Columns:
         return [("weight", weights), ("rate", self.rates)]
 
 
@@ -298,7 +298,7 @@ class ResponseParts(MixtureParts):
         columns = {name: column[chosen] for name, column in self.columns.items()}
         return np.asarray(self.cpd.draw(columns, rng, len(chosen)), np.float64)[:, None]
 
-    def shown(self, names: Sequence[str], weights: Array) -> Columns:
+    def main_columns(self, names: Sequence[str], weights: Array) -> Columns:
         return [("weight", weights), ("mean", self.moments[0]), ("sd", np.sqrt(self.moments[1]))]
 
 
@@ -344,7 +344,7 @@ class DrawnParts(MixtureParts):
         return self.values[chosen]
 
     @one_blas_thread
-    def given(self, weights: Array, chosen: Flags) -> tuple[Array, MixtureParts]:
+    def restrict(self, weights: Array, chosen: Flags) -> tuple[Array, MixtureParts]:
         among, w = np.asarray(chosen, np.float64), self.drawn.weights
         return np.asarray(w * among / (w @ among)), replace(self, among=among)
 
@@ -363,7 +363,7 @@ class DrawnParts(MixtureParts):
         ends = np.cumsum(weights[order])
         return float(values[order[min(int(np.searchsorted(ends, q * ends[-1])), len(order) - 1)]])
 
-    def told(self, names: Sequence[str], weights: Array) -> Columns:
+    def all_columns(self, names: Sequence[str], weights: Array) -> Columns:
         own = slice(None) if self.among is None else self.among > 0.0
         return [*zip(names, self.values[own].T, strict=True), ("weight", weights[own])]
 

@@ -192,7 +192,7 @@ class Mixture(Answer):
         if not share > 0:
             raise ModelError(f"{in_words(known)} has probability zero: {self.parts.none_given}")
         chosen = np.asarray(self.cells == np.ravel_multi_index(codes, self.finite.probs.shape))
-        weights, parts = self.parts.given(self.weights, chosen)
+        weights, parts = self.parts.restrict(self.weights, chosen)
         given = Known({**self.given, **known}, getattr(self.given, "done", {}))
         log_prob = self.log_prob_of_evidence + float(np.log(share))
         return Mixture(self.names, weights, parts, log_prob_of_evidence=log_prob, how=self.how, given=given)
@@ -269,7 +269,7 @@ class Mixture(Answer):
         one row per draw."""
         finite = self.finite.names if self.finite is not None else ()
         columns: dict[str, Any] = dict(zip(finite, map(list, zip(*self.states, strict=True)), strict=True))
-        numbers = self.parts.told(self.names, self.weights)
+        numbers = self.parts.all_columns(self.names, self.weights)
         return frame(columns | dict(zip(apart(columns, (n for n, _ in numbers)), (a for _, a in numbers), strict=True)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -336,7 +336,7 @@ class Mixture(Answer):
     def _components(self, limit: int) -> tuple[list[str], list[list[object]]]:
         """A line per component; of several targets a line per component and target."""
         finite, d = self.finite.names if self.finite is not None else (), len(self.names)
-        columns = [(name, column[: limit * d].tolist()) for name, column in self.parts.shown(self.names, self.weights)]
+        columns = [(name, column[: limit * d].tolist()) for name, column in self.parts.main_columns(self.names, self.weights)]
         states = [s for s in self.states[:limit] for _ in range(d)] or [()] * len(columns[0][1])
         rows = [[*s, *line] for s, *line in zip(states, *(column for _, column in columns), strict=True)]
         return [*finite, *apart(finite, [name for name, _ in columns])], rows
@@ -404,7 +404,7 @@ class DistributionParts(MixtureParts):
     def draw(self, chosen: Ints, rng: np.random.Generator) -> Array:
         return np.asarray(self.variable.family.member(self.parameters[chosen]).sample(1, rng)[0], np.float64)[:, None]
 
-    def told(self, names: Sequence[str], weights: Array) -> Columns:
+    def all_columns(self, names: Sequence[str], weights: Array) -> Columns:
         return [("weight", weights), *zip(self.variable.family.names, self.parameters.T, strict=True)]
 
     @cached_property

@@ -230,7 +230,7 @@ class Redrawn:
         self._tables += [DrawnRegression(cpds[n], self._number, known) for n in factors]
         kinds = {n: DrawnLinear if bn[n].is_regression else DrawnNode if n in joined else DrawnGaussian for n in real_nodes}
         self._gaussians: list[Any] = [kind(cpds[n], self._number, self._real_number) for n, kind in kinds.items()]
-        self._groups = self._grouped(real_nodes)
+        self._groups = self._groups_of(real_nodes)
         names = [*table_nodes, *factors, *real_nodes]
         place = {n: i for i, n in enumerate(bn)}
         self._rngs = {n: _generator(seed, place[together.get(n, n)]) for n in names}  # nodes that share parameters have one
@@ -246,7 +246,7 @@ class Redrawn:
         factors += [(g.scope, NONE, np.ones(g.sizes)) for g, k in zip(self._groups, pieces, strict=True) for _ in range(k)]
         return Network.of(sizes, [*factors, *self._likelihoods])
 
-    def _grouped(self, real_nodes: Sequence[str]) -> list[Group]:
+    def _groups_of(self, real_nodes: Sequence[str]) -> list[Group]:
         bn, known = self.question.bn, self.question.observed
         label: dict[str, int] = {}
         for i, name in enumerate(real_nodes):
@@ -280,7 +280,7 @@ class Redrawn:
     def n_cells(self) -> float:
         """Cells of the products that the answer to one draw takes, by a greedy order of elimination."""
         network = self._network
-        return greedy_order(network, part_of(network, network.all_factors, network.unobserved()), worth=0.0).cells
+        return greedy_order(network, part_of(network, network.all_factors, network.no_evidence()), worth=0.0).cells
 
     def cost(self, ways: float = 1.0) -> float:
         """What a draw and its answer cost, in cells of products; messages go one way along a tree, or more."""
@@ -299,7 +299,7 @@ class Redrawn:
             if clock is not None:
                 clock.check()
             part = result[start : start + step]
-            network, tables, means = self._drawn(len(part))
+            network, tables, means = self._draw_tables(len(part))
             if self.question.reals:
                 part[:] = self._averages(network, tables, means)
             else:
@@ -312,21 +312,21 @@ class Redrawn:
         step = self._step(n, int(start[-1]), clock)
         for first in range(0, n, step):
             clock.check(f"of all nodes, {first:,} of {n:,} draws")
-            network, tables, _ = self._drawn(min(step, n - first))
+            network, tables, _ = self._draw_tables(min(step, n - first))
             result.append((tree if network is self._network else JunctionTree.of(network)).marginals_in_rows(tables))
         every, names = np.concatenate(result), [x for x in self._number if x not in self.question.observed]
         return {x: every[:, start[i] : start[i + 1]] for i, x in enumerate(names)}
 
-    def _drawn(self, n: int) -> tuple[Network, Array, dict[int, Array]]:
+    def _draw_tables(self, n: int) -> tuple[Network, Array, dict[int, Array]]:
         """n draws of all tables, a line each, with the network that they are of, and the means of the targets in each."""
-        joint = {} if self.joint is None else self.joint.drawn(n, self._joint_rng)
+        joint = {} if self.joint is None else self.joint.draw_parameters(n, self._joint_rng)
         families = zip([*self._tables, *self._gaussians], self._rngs.items(), strict=True)
         every = [family.cut(joint[name]) if name in joint else family.draw(n, rng) for family, (name, rng) in families]
         drawn, nodes = every[: len(self._tables)], every[len(self._tables) :]
         means: dict[int, Array] = {}
         pieces = []
         for group in self._groups:
-            densities, of_targets = self._conditioned(group, nodes, n)
+            densities, of_targets = self._condition(group, nodes, n)
             drawn += densities
             pieces.append(len(densities))
             means |= dict(zip(group.targets, of_targets, strict=True))
@@ -345,7 +345,7 @@ class Redrawn:
                 averaged[t] = np.where(weights == 0.0, 0.0, weights * means[t]).sum(axis=1)
         return np.column_stack([averaged[self._real_number[r]] for r in self.question.reals])
 
-    def _conditioned(self, group: Group, nodes: Sequence[GaussianNode], n: int) -> tuple[list[Array], list[Array]]:
+    def _condition(self, group: Group, nodes: Sequence[GaussianNode], n: int) -> tuple[list[Array], list[Array]]:
         """For each draw and configuration the density of what is observed, up to a factor, and the means of the targets.
 
         Densities may differ by more than floats can hold: then they come as factors, equal ones, whose product they are.
