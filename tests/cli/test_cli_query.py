@@ -264,7 +264,7 @@ def test_columns_of_numbers_do_not_share_names_with_targets(ask) -> None:
         (["asia", "P(lung)", "--method", "lw", "--interval", "0.9"], "exclude each other"),
         (["asia", "P(lung)", "--method", "magic"], "lw:10000"),
         (["asia", "P(lung)", "--method", "lw:many"], "lw:many"),
-        (["asia", "P(lung)", "--method", "lw:0"], "from 1 up"),
+        (["asia", "P(lung)", "--method", "lw:0"], "of at least 1"),
         (["asia", "P(lung)", "--interval", "95"], "between 0 and 1"),
         (["asia", "P(lung)", "--interval", "0.9"], "no posterior"),
         (["asia", "P(lung)", "--do", "smoke"], "--do"),
