@@ -28,7 +28,6 @@ EXCEPTIONS = {
     ("models/parts/sharing.py", "TiedPrior"): "the file in which this prior lives",
     ("recipes/structural/structural_search.py", "hasattr start"): "a method of search, which may have a graph to start from",
     ("structure/lagged/windows.py", "getattr start"): "the same",
-    ("structure/problem.py", "hasattr found"): "the outcome of a search",
 }
 """Questions that are left, by file and what is asked for, each with its reason."""
 

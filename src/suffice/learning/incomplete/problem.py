@@ -1,7 +1,7 @@
 """Incomplete data of one graph, reduced once to what iterations need: what `em`, `gradient` and the observed information work on.
 
-E-step   expected(θ)     the statistics that the data is expected to have under θ, and ln p(observed | θ)
-M-step   maximised(s)    the parameters that statistics and prior give: as in `fit`; of tables
+E-step   expect(θ)       the statistics that the data is expected to have under θ, and ln p(observed | θ)
+M-step   maximise(s)     the parameters that statistics and prior give: as in `fit`; of tables
                          θ = (N + α − m) / Σ (N + α − m),  α imagined counts, m = 1 for modes and else 0
 objective                ln p(observed | θ) + log_prior(θ), which no iteration lowers
 
@@ -75,7 +75,7 @@ class ParameterProblem(ReducedTask):
     >>> problem = problem_of("x -> y", {"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.0, 4.0, None]})
     >>> theta = problem.first()
     >>> for _ in range(50):
-    ...     theta = problem.maximised(problem.expected(theta).statistic)
+    ...     theta = problem.maximise(problem.expect(theta).statistic)
     >>> problem.cpds(theta)["y"].coefficients.round(6)
     array([1.5])
     """
