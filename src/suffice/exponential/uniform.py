@@ -117,7 +117,7 @@ class Uniform(Observable):
             w.sum(axis=0), np.asarray(lower), np.asarray(np.max(np.where(w > 0.0, x, -np.inf), axis=0, initial=-np.inf))
         )
 
-    _gathered = statistic
+    _gather_cells = statistic
 
     def estimate(self, statistic: Extremes) -> Self:
         """From the smallest row to the largest: any narrower density gives some row none."""
