@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
+from suffice.limits import Budget
 from suffice.structure.search import problem_of
 from timing import line
 
@@ -103,7 +104,7 @@ def each(n: int, some: int) -> None:
     from threadpoolctl import threadpool_limits
 
     data, own = rows(n), FAMILIES | {"events": sf.regressions.PoissonLog()}
-    problem = problem_of(sf.scan(data, variables=KINDS), None, None, families=own, threads=1)
+    problem = problem_of(sf.scan(data, variables=KINDS), None, None, Budget(threads=1), families=own)
     scores = problem.scores
     start = time.process_time()
     children = [problem.number[x] for x in own]
