@@ -29,6 +29,7 @@ SPECIAL = re.compile(r"([\\`*_{}\[\]<>|$~])")
 CALL = re.compile(r"([\w.]+\(.*\))")
 UNIT = re.compile(r"(?<=\d) (?=(?:s|ms|ns)\b)")
 SCRIPT = re.compile(r"`(\w+\.py)([^`]*)`\s*\|?$")
+PROGRAMS = ("causal-learn", "crfsuite", "DuckDB", "dynamax", "hmmlearn", "pgmpy", "pyAgrum", "scikit-learn", "statsmodels")
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,28 @@ class Peer:
     ratio: float
     stopped: bool
 
+    @property
+    def program(self) -> str | None:
+        """The program, however it was run; None for another way of our own."""
+        return next((p for p in PROGRAMS if _letters(self.name).startswith(_letters(p))), None)
+
+    @property
+    def called(self) -> str:
+        """Its name in words: scripts write `scikit_learn_with_one_thread`.
+
+        >>> Peer("scikit_learn_with_one_thread", "1 s", 2.0, False).called
+        'scikit-learn with one thread'
+        """
+        start = self.program or ""
+        return start + self.name[len(start) :].replace("_", " ")
+
     def __str__(self) -> str:
         over = "over " if self.stopped else ""
-        return f"{self.name} {over}{self.time}: {over}{self.ratio:,.4g}×"
+        return f"{self.called} {over}{self.time}: {over}{self.ratio:,.4g}×"
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name.lower())
 
 
 @dataclass(frozen=True)
@@ -91,7 +111,8 @@ def markdown(run: dict[str, Any]) -> Iterator[str]:
     yield f"{run['day']}: {m['cores']} cores of {m['processor']}, {m['memory']}, {m['system']}, Python {m['python']}; "
     yield ", ".join(f"{name} {number}" for name, number in run["versions"].items()) + "."
     found = {script: figures(result["output"]) for script, result in run["scripts"].items()}
-    yield from ("", *ratio_plot([(p.name, p.ratio, f.work) for each in found.values() for f in each for p in f.peers]))
+    peers = [(p, f.work) for each in found.values() for f in each for p in f.peers]
+    yield from ("", *ratio_plot([(p.program, p.ratio, f"{work}; {p.called}") for p, work in peers if p.program]))
     for script, result in run["scripts"].items():
         load = f"at a load of {result['load']} on {m['cores']} cores" + (", busy" if result["load"] > m["cores"] else "")
         yield from ("", f"```{{rubric}} {script}", "```", "", f"{_about(script)} It took {result['seconds']:,.0f} s, {load}.", "")
