@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Callable
@@ -34,7 +35,7 @@ def timed(what: str, work: Callable[[], object]) -> None:
         work()
         end = "read"
     except sf.SufficeError as error:
-        end = f"refused: {str(error)[-70:]}"
+        end = "refused: " + re.sub(r"\S*/", "", str(error))[-60:]
     seconds = time.perf_counter() - start
     print(f"{what:40} {seconds:6.2f} s {'' if seconds <= 2 else 'OVER 2 s'}  {end}", flush=True)
 
