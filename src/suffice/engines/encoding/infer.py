@@ -95,6 +95,8 @@ class Values:
         return _only_few(known | found, whole)
 
     def __add__(self, other: Values) -> Values:
+        if not self.n:
+            return other
         whole = self.whole and other.whole
         few = None if self.few is None or other.few is None else _only_few(self.few | other.few, whole)
         full = self.different is not None and len(self.different) >= FIRST
@@ -125,8 +127,8 @@ def _all_different(known: Floats | None, more: Any) -> Floats | None:
     if known is None or more is None or len(known) >= FIRST:
         return known
     more = more[: FIRST - len(known)]
-    together = np.unique(np.concatenate([known, more]))
-    return together if len(together) == len(known) + len(more) else None
+    together = np.sort(np.concatenate([known, more]))
+    return together if (together[1:] != together[:-1]).all() else None
 
 
 PEEK = 1000
