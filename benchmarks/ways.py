@@ -1,9 +1,11 @@
 """How many functions and files of the library run on the way of some calls, and how deep they are nested: fit, search, em,
 predict, a query with an interval, and `suffice fit --family`.
 
-Kernels are compiled for it, so that what is counted does not depend on which of them were so before.
+All functions are counted, private ones and properties, too; frames of comprehensions and lambdas are no functions. Kernels are
+compiled for it, so that what is counted does not depend on which of them were so before.
 
-python benchmarks/ways.py
+python benchmarks/ways.py              a line for each call
+python benchmarks/ways.py command em   and which functions these are, room by room, for the calls that are named
 """
 
 from __future__ import annotations
@@ -28,16 +30,16 @@ import suffice as sf
 HOME = str(Path(sf.__file__).parent)
 
 
-def way(call: Callable[[], Any]) -> tuple[int, int, int]:
-    """The functions, but private ones, and the files that run, in any thread, when nothing is compiled or read for the first
-    time; and how many functions of the library, each called by the one before, lead to the innermost."""
+def way(call: Callable[[], Any]) -> tuple[set[tuple[str, str]], int]:
+    """The functions that run, in any thread, when nothing is compiled or read for the first time, each with its file; and how
+    many functions of the library, each called by the one before, lead to the innermost."""
     call()
     seen: set[tuple[str, str]] = set()
     deepest = [0]
 
     def note(frame: Any, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(HOME) and frame.f_code.co_name[0] not in "<_":
-            seen.add((frame.f_code.co_filename, frame.f_code.co_name))
+        if event == "call" and frame.f_code.co_filename.startswith(HOME) and frame.f_code.co_name[0] != "<":
+            seen.add((frame.f_code.co_filename.removeprefix(HOME + os.sep), frame.f_code.co_name))
             depth = 0
             while frame is not None:
                 depth += frame.f_code.co_filename.startswith(HOME)
@@ -51,7 +53,7 @@ def way(call: Callable[[], Any]) -> tuple[int, int, int]:
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
-    return len(seen), len({file for file, _ in seen}), deepest[0]
+    return seen, deepest[0]
 
 
 def command(*words: str) -> None:
@@ -84,4 +86,7 @@ if __name__ == "__main__":
             "command": lambda: command("fit", "x -> y", rows_of_numbers, "-o", model, "--family", "y=logistic"),
         }
         for name, call in calls.items():
-            print("{:8} {:4} functions {:4} files {:3} deep".format(name, *way(call)))
+            functions, deep = way(call)
+            print(f"{name:8} {len(functions):4} functions {len({file for file, _ in functions}):4} files {deep:3} deep")
+            for file in sorted({file for file, _ in functions}) if name in sys.argv else ():
+                print(f"    {file}:", *sorted(function for at, function in functions if at == file))
