@@ -5,9 +5,9 @@ May use statistics, kernels and variables; knows no families and no models. Star
 """
 
 from suffice.engines.reading.conll import read_conll
-from suffice.engines.data import Data, Schema
+from suffice.engines.data import Data, KnownColumns, Schema
 from suffice.engines.encoding.encode import texts
-from suffice.engines.engine import Block, Engine, KnownColumns, Step, Sum, is_missing
+from suffice.engines.engine import Block, Engine, Step, Sum, is_missing
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Missing, Refuse, Sequences, sequences
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -12,8 +13,8 @@ import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.encoding.encode import code_type
-from suffice.engines.engine import Block, Engine, KnownColumns, S, Seen, Step, T, checked_function, step_of
-from suffice.engines.gather import Gather, GatherPlan
+from suffice.engines.engine import Block, Engine, S, Seen, Step, T, checked_function, step_of
+from suffice.engines.gather import Gather
 from suffice.engines.schema import Schema, Summarise
 from suffice.engines.steps.blocks import n_threads
 from suffice.engines.views.sample import Collision, Distinct, Sample, SampledRows, Stretches, TakeRows, most_of
@@ -21,7 +22,7 @@ from suffice.engines.views.views import BootstrapRows, FoldRows, Size, Tally, Vi
 from suffice.errors import DataError, listing, quantity, whole
 from suffice.errors.remedies import in_python
 from suffice.statistics import Request, Statistics
-from suffice.variables import Finite, NumbersStay
+from suffice.variables import Finite, NumbersStay, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import SeedLike, VariablesLike
@@ -37,6 +38,19 @@ class UnknownStates(Protocol):
 
     @property
     def word(self) -> Literal["refuse", "missing"]: ...
+
+
+@dataclass(frozen=True)
+class KnownColumns:
+    """What is known of columns once they were read: rows, weight, missing cells by column, and what there is to note."""
+
+    variables: Mapping[str, Variable]
+    n_rows: int
+    weight: float
+    missing: Mapping[str, int]
+    whole_weights: bool = False
+    """Whether the rows have weights that are whole numbers: how many equal rows each stands for."""
+    notes: tuple[str, ...] = ()
 
 
 class Data:
@@ -59,7 +73,9 @@ class Data:
     @property
     def known(self) -> KnownColumns:
         """All that is known of the columns, once they were read."""
-        return self.engine.schema(self.columns)
+        missing, rows = dict(self.missing), self.engine
+        variables = {n: rows.seen[n].variable for n in self.columns}
+        return KnownColumns(variables, self.n_rows, self.weight, missing, rows.whole_weights, tuple(rows.notes))
 
     @property
     def schema(self) -> Schema:
@@ -81,14 +97,16 @@ class Data:
     @property
     def n_rows(self) -> int:
         """The number of rows."""
-        n = self.engine.n_rows
-        return self.known.n_rows if n is None else n
+        if self.engine.n_rows is None:
+            self.engine.require(self.columns)
+        return self.engine.n_rows or 0
 
     @property
     def weight(self) -> float:
         """The weight of all rows together: their number, where there are no weights."""
-        weight = self.engine.weight
-        return self.known.weight if weight is None else weight
+        if self.engine.weight is None:
+            self.engine.require(self.columns)
+        return self.engine.weight or 0.0
 
     @property
     def weighted(self) -> bool:
@@ -98,7 +116,8 @@ class Data:
     @property
     def missing(self) -> Mapping[str, int]:
         """The number of missing cells in each column."""
-        return MappingProxyType(dict(self.known.missing))
+        self.engine.require(self.columns)
+        return MappingProxyType({n: self.engine.seen[n].n_missing for n in self.columns})
 
     @property
     def identifiers(self) -> tuple[str, ...]:
@@ -128,8 +147,10 @@ class Data:
 
     def with_variables(self, variables: VariablesLike, unknown: UnknownStates | None = None) -> Data:
         """The same rows, some of their columns declared otherwise; `unknown`: what becomes of states that are not declared."""
-        if isinstance(variables, Mapping) and self._are(variables):
-            return self
+        if isinstance(variables, Mapping):
+            seen = self.engine.seen  # what columns are known to be is not read anew
+            if all(n in seen and (own := seen[n].variable) == v and own.family == v.family for n, v in variables.items()):
+                return self
         engine = self.engine.declare(variables)
         return Data(engine if unknown is None else engine.with_unknown(unknown.word), self.columns)
 
@@ -163,12 +184,7 @@ class Data:
         """
         seen = self.engine.seen
         coded = [n for n in names if n in self.columns and (n not in seen or isinstance(seen[n].variable, Finite))]
-        return self.with_variables(dict.fromkeys(coded, NumbersStay)) if coded else self
-
-    def _are(self, variables: Mapping[str, Any]) -> bool:
-        """Whether columns are known to be these variables, without reading them for it."""
-        seen = self.engine.seen
-        return all(n in seen and (own := seen[n].variable) == v and own.family == v.family for n, v in variables.items())
+        return Data(self.engine.declare(dict.fromkeys(coded, NumbersStay)), self.columns) if coded else self
 
     @one_blas_thread
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
@@ -177,11 +193,11 @@ class Data:
         names = tuple(dict.fromkeys(n for r in wanted for n in r.names))
         self.engine.check(names)
         variables = self.engine.variables(names)
-        step = Gather(GatherPlan.of(wanted, variables, self.engine.n_rows), self.weighted)
         workers = n_threads(threads)
-        step.check_size(self.engine.sums_at_once(workers))
+        at_once = self.engine.sums_at_once(workers)
+        step = Gather.of(wanted, variables, self.engine.n_rows, weighted=self.engine.weighted, at_once=at_once)
         total = self.engine.fold(step, names, threads=workers, what="counting rows")
-        return Statistics(step.entries(total), self.weight, step.plan.variables.values())
+        return Statistics(step.entries(total), self.weight, variables.values())
 
     @one_blas_thread
     def fold(self, step: Step[T] | Callable[[Block], T], *, threads: int | None = None, what: str | None = None) -> T:

@@ -36,19 +36,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class KnownColumns:
-    """What is known of columns once they were read: rows, weight, missing cells by column, and what there is to note."""
-
-    variables: Mapping[str, Variable]
-    n_rows: int
-    weight: float
-    missing: Mapping[str, int]
-    whole_weights: bool = False
-    """Whether the rows have weights that are whole numbers: how many equal rows each stands for."""
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Seen:
     """A column that was read: what it is, its missing cells, and what may have been meant otherwise."""
 
@@ -130,18 +117,10 @@ class Engine:
         """The columns among these whose cells are words of a text file, the empty one for a missing cell."""
         return frozenset()
 
-    def schema(self, names: Sequence[str]) -> KnownColumns:
-        """All that is known of columns."""
-        self.require(names)
-        seen, n_rows = {n: self.seen[n] for n in names}, self.n_rows or 0
-        variables = {n: s.variable for n, s in seen.items()}
-        missing = {n: s.n_missing for n, s in seen.items()}
-        return KnownColumns(variables, n_rows, self.weight or 0.0, missing, self.whole_weights, tuple(self.notes))
-
     def require_complete(self, names: Sequence[str]) -> None:
         """Refuse missing cells in these columns, with their number in each."""
-        known = self.schema(names)
-        refuse_missing(known.missing, known.n_rows)
+        self.require(names)
+        refuse_missing({n: self.seen[n].n_missing for n in names}, self.n_rows or 0)
 
     def declare(self, variables: Any) -> Engine:
         """The same rows, some of their columns declared otherwise."""

@@ -123,48 +123,45 @@ class Local(Engine):
     @readable()
     def require(self, names: Sequence[str]) -> None:
         """Read the columns among these that were not read yet, in one go. Where one of them is refused, none is kept."""
-        wanted = self._unread(names)
+        self.check(names)
+        wanted = [n for n in self.options.with_targets(names) if n not in self.seen]
+        if wanted and self.seen and not self.source.stable:
+            # The rows of one reading cannot be joined to those of another.
+            wanted = [*self.seen, *wanted]
+            self.seen.clear()
+            self._weight = None if self.weights is not None else self._weight
         encoders: dict[str, Encoder] = {n: encoder_for(n, self.source, self.options) for n in wanted}
         if self.weights is not None and self._weight is None:
             encoders[self.weights] = Weights()
         if encoders:
             fresh, again = self._scan(encoders)
-            self._tell_unknown(encoders)
+            if self.options.unknown == "missing":
+                self._tell_unknown(encoders)
             if again:
                 fresh |= self._scan({n: Guess(self.options, how) for n, how in again.items()})[0]
-            self._keep(fresh)
+            before, self.seen = self.seen, {**self.seen, **fresh}
+            if any(isinstance(self.options.declared.get(n), Bins) for n in fresh):
+                self._cut(fresh, before)
             doubts = doubts_about({n: self.seen[n].variable for n in wanted}, self._found, self.options, self.n_rows or 0)
             self.seen |= {n: replace(self.seen[n], doubts=some) for n, some in doubts.items()}
             self._noted.look(doubts)
         if self._weight is not None and not self._weighed:
             self._weigh(self._weight)
 
-    def _keep(self, fresh: Mapping[str, Read]) -> None:
-        """Keep columns that were read, cut if they were read as numbers and declared as bins."""
-        before = self.seen
-        self.seen = {**before, **fresh}
+    def _cut(self, fresh: Mapping[str, Read], before: dict[str, Read]) -> None:
+        """Cut columns that were read as numbers and declared as bins; where one is refused, it is as it was `before`."""
         try:
-            for name in fresh:
+            for name, read in fresh.items():
                 bins = self.options.declared.get(name)
-                if isinstance(bins, Bins) and not isinstance(self.seen[name].variable, Finite):
-                    self.seen[name] = self._cut(name, bins)
+                if isinstance(bins, Bins) and not isinstance(read.variable, Finite):
+                    variable = binned_variable(bins, name, self)
+                    if not bins.width and (self.n_rows or 0) > SAMPLE:
+                        what = f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows"
+                        self._noted.say(what)
+                    self.seen[name] = self._recode_numbers(name, read, variable, bin_codes)
         except DataError:
             self.seen = before
             raise
-
-    def _unread(self, names: Sequence[str]) -> list[str]:
-        self.check(names)
-        unread = [n for n in self.options.with_targets(names) if n not in self.seen]
-        if unread and self.seen and not self.source.stable:
-            # The rows of one reading cannot be joined to those of another.
-            unread = [*self.seen, *unread]
-            self.seen.clear()
-            self._weight = None if self.weights is not None else self._weight
-        return unread
-
-    def _scan(self, encoders: Mapping[str, Encoder]) -> tuple[dict[str, Read], dict[str, str]]:
-        """Read and encode columns; those that must be read again, and how, come apart."""
-        return self._take_columns(encoders, self._encode_columns(encoders))
 
     def _encode_columns(self, encoders: Mapping[str, Encoder]) -> Sink:
         """Columns, encoded in one pass over the rows."""
@@ -176,7 +173,9 @@ class Local(Engine):
         self.set_rows(n_rows)
         return sink
 
-    def _take_columns(self, encoders: Mapping[str, Encoder], sink: Sink) -> tuple[dict[str, Read], dict[str, str]]:
+    def _scan(self, encoders: Mapping[str, Encoder]) -> tuple[dict[str, Read], dict[str, str]]:
+        """Read and encode columns; those that must be read again, and how, come apart."""
+        sink = self._encode_columns(encoders)
         again: dict[str, str] = {}
         fresh: dict[str, Read] = {}
         for name, encoder in encoders.items():
@@ -184,7 +183,10 @@ class Local(Engine):
                 self._weight = sink.column(name, None, np.dtype(np.float64))
                 continue
             self._found[name] = found = found_by(encoder, self.n_rows or 0)
-            how = self._reread(name, found)
+            try:
+                how = found.reread(self.options)
+            except Wrong as wrong:
+                raise wrong_cell(self.source, name, 0, wrong) from None
             if how is None:
                 fresh[name] = self._finish_column(name, encoder, found, sink)
             else:
@@ -205,22 +207,13 @@ class Local(Engine):
         if not self.weighted:
             self.weight = float(n_rows)
 
-    def _fits(self, names: Sequence[str]) -> bool:
-        """Whether columns may be kept in memory, besides those that are."""
-        return self._bytes + self.source.n_bytes(names) <= self.options.memory_limit
-
     def _sink(self, names: Sequence[str]) -> Sink:
         """Where columns are kept: in memory as long as there is some left."""
-        if not self._fits(names):
+        need = self._bytes + self.source.n_bytes(names)
+        if need > self.options.memory_limit:
             return Spill()
-        self._bytes += self.source.n_bytes(names)
+        self._bytes = need
         return Sink(partial(Growing, self.n_rows))
-
-    def _reread(self, name: str, found: CellsFound) -> str | None:
-        try:
-            return found.reread(self.options)
-        except Wrong as wrong:
-            raise wrong_cell(self.source, name, 0, wrong) from None
 
     def _finish_column(self, name: str, encoder: Encoder, found: CellsFound, sink: Sink) -> Read:
         """The column that an encoder made, with what it turned out to be."""
@@ -230,19 +223,13 @@ class Local(Engine):
             states = isinstance(variable, Finite) and not found.are_states(name, self.options)
             dtype = code_type(variable.n_states) if isinstance(variable, Finite) and states else np.dtype(np.float64)
             read = Read(variable, found.n_missing, column=sink.column(name, None, dtype))
-            return (
-                self._recode_numbers(name, read, variable, state_codes) if isinstance(variable, Finite) and not states else read
-            )
+            if isinstance(variable, Finite) and not states:
+                return self._recode_numbers(name, read, variable, state_codes)
+            return read
         if not isinstance(variable, Finite) or not settled.codes:
             return Read(variable, found.n_missing, column=Nothing())
         order = np.array([variable.code(s) for s in settled.codes], np.int64)
         return Read(variable, found.n_missing, column=sink.column(name, order, code_type(len(order))))
-
-    def _cut(self, name: str, bins: Bins) -> Read:
-        read, variable = self.seen[name], binned_variable(bins, name, self)
-        if not bins.width and (self.n_rows or 0) > SAMPLE:
-            self._noted.say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
-        return self._recode_numbers(name, read, variable, bin_codes)
 
     def _recode_numbers(self, name: str, read: Read, variable: Finite, codes: Callable[[Any, Finite], Any]) -> Read:
         sink = self._sink([name])
@@ -268,17 +255,19 @@ class Local(Engine):
         self.weight = total
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
-        if encoders := self._to_stream(names):
-            return self._streamed_total(step, encoders, threads)
+        if not (self._streamed or any(n in self.seen for n in names)) and (encoders := self._to_stream(names)):
+            return self._stream(step, encoders, threads)
+        columns = names or self.names[:1]  # without a column a block would not know its rows
+        self.require(columns)
         if step.complete:
-            self.require_complete(names)
-        names = names or self.names[:1]  # without a column a block would not know its rows
-        self.require(names)
-        workers = min(n_threads(threads), max(1, self._n_blocks))
-        runs = [self._run(names, a, b) for a, b in ranges(self._n_blocks, max(1, self._n_blocks // (step.runs * workers)))]
+            refuse_missing({n: self.seen[n].n_missing for n in names}, self.n_rows or 0)
+        block, n = partial(self._block, columns), self._n_blocks
+        workers = min(n_threads(threads), max(1, n))
+        runs = [map(block, range(a, b)) for a, b in ranges(n, max(1, n // (step.runs * workers)))]
         return _sum_runs(step, iter(runs), workers, what, len(runs))
 
-    def _streamed_total(self, step: Step[T], encoders: Mapping[str, Encoder], threads: int | None) -> T | None:
+    def _stream(self, step: Step[T], encoders: Mapping[str, Encoder], threads: int | None) -> T | None:
+        """The sum over rows that are kept nowhere."""
         with readable(), closing(self._first_pass(encoders, step.complete)) as blocks:
             total = _sum_runs(step, iter(lambda: list(islice(blocks, STREAMED)), []), n_threads(threads), None, None)
         if step.complete:
@@ -286,11 +275,11 @@ class Local(Engine):
         return total
 
     def _to_stream(self, names: Sequence[str]) -> dict[str, Encoder] | None:
-        """The encoders of columns that are too large for memory, if none of them was read yet and all are declared.
+        """The encoders of columns none of which was read yet, if they are too large for memory, and all are declared.
 
         Only the first pass is streamed: who asks again will ask often, and a spill is faster.
         """
-        if not names or self._streamed or any(n in self.seen for n in names) or self._fits(names):
+        if not names or self._bytes + self.source.n_bytes(names) <= self.options.memory_limit:
             return None
         if self._weight is not None and self.n_rows is None:
             return None  # weights that may not be as many as the rows
@@ -329,9 +318,6 @@ class Local(Engine):
     def _n_blocks(self) -> int:
         return -(-(self.n_rows or 0) // ROWS)
 
-    def _run(self, names: Sequence[str], first: int, last: int) -> Iterator[Block]:
-        return (self._block(names, number) for number in range(first, last))
-
     def _block(self, names: Sequence[str], number: int, size: int = ROWS) -> Block:
         start, stop = number * size, min((number + 1) * size, self.n_rows or 0)
         weight = None if self._weight is None else self._weight.rows(start, stop)
@@ -346,11 +332,13 @@ class Local(Engine):
         encoders = {n: encoder_for(n, self.source, known) for n in names}
         with readable(), closing(self._blocks(encoders, keep, what)) as blocks:
             yield from (step(block) for block in blocks)
-        self._tell_unknown(encoders)
+        if self.options.unknown == "missing":
+            self._tell_unknown(encoders)
 
     def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
         self.require(names)
-        for block in self._run(names, 0, self._n_blocks) if seed is None else self._shuffle(names, np.random.default_rng(seed)):
+        blocks = map(partial(self._block, names), range(self._n_blocks))
+        for block in blocks if seed is None else self._shuffle(names, np.random.default_rng(seed)):
             state = step(state, block)
         return state
 
@@ -369,7 +357,7 @@ class Local(Engine):
             return self
         if not self.fits_again(names):
             return Viewed(self, view)
-        blocks = [view(block) for block in self._run(names, 0, self._n_blocks)]
+        blocks = [view(self._block(names, number)) for number in range(self._n_blocks)]
         return hold_in_memory({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
 
     def fits_again(self, names: Sequence[str]) -> bool:

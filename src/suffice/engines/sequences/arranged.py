@@ -297,7 +297,7 @@ class Arranged(Local):
         self.require(names)
         if view is None or not self.fits_again(names):
             return self if view is None else Viewed(self, view)
-        blocks = [view(block) for block in self._run(names, 0, self._n_blocks)]
+        blocks = [view(self._block(names, number)) for number in range(self._n_blocks)]
         return hold_in_memory({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
 
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:

@@ -22,7 +22,7 @@ from suffice.engines.encoding.infer import Weights
 from suffice.engines.encoding.sources import Categories, Kind, Source, readable
 from suffice.engines.engine import Array, ranges
 from suffice.engines.local.columns import Column, Held, Nothing, Sink
-from suffice.engines.local.local import Local, Read
+from suffice.engines.local.local import Local
 from suffice.errors import DataError, listing
 from suffice.errors.remedies import argument
 from suffice.variables import state_text
@@ -289,16 +289,17 @@ class Keyed(Local):
             keys[self.order] = OrderEncoder(readings(self.order, self.source)[0], self.options.missing)
         return keys
 
-    def _scan(self, encoders: Mapping[str, Encoder]) -> tuple[dict[str, Read], dict[str, str]]:
+    def _encode_columns(self, encoders: Mapping[str, Encoder]) -> Sink:
+        """Columns, and in the first pass the keys."""
         keys = self._unread_keys()
-        sink = self._encode_columns({**encoders, **keys})
+        sink = super()._encode_columns({**encoders, **keys})
         self._keys_read = True
         for name, key in keys.items():
             if isinstance(key, TextCodes):
                 self._take_ids(key, sink)
             else:
                 self._take_times(name, key, sink)
-        return self._take_columns(encoders, sink)
+        return sink
 
     def _take_ids(self, ids: TextCodes, sink: Sink) -> None:
         """The ranks of the ids; without an order of rows, they are in the order given."""
@@ -325,9 +326,8 @@ class Keyed(Local):
         """Whether the keys are in memory, and these columns are or fit beside them."""
         there = [self.seen[n].column for n in names if n in self.seen]
         keys = [c for c in (self.id_codes, self._weight, self.times and self.times.column) if c is not None]
-        return all(isinstance(c, (Held, Nothing)) for c in (*there, *keys)) and self._fits(
-            [n for n in names if n not in self.seen]
-        )
+        need = self._bytes + self.source.n_bytes([n for n in names if n not in self.seen])
+        return all(isinstance(c, (Held, Nothing)) for c in (*there, *keys)) and need <= self.options.memory_limit
 
     def refuse_twice(self, sequence: int, time: Any, row: int) -> None:
         """Refuse a pair of keys that is there twice, the second time in this row of the input."""
