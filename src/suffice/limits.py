@@ -63,7 +63,8 @@ class Budget:
             checked_seconds(self.time_limit)
         if self.threads is not None:
             whole(self.threads, "threads", 1)
-        _ = self.room
+        if self.memory_limit is not None:
+            bytes_of(self.memory_limit)
 
     @property
     def room(self) -> float:
@@ -126,26 +127,21 @@ def check_room(room: float, need: float, what: str, fewer: str) -> None:
 LIMITS = tuple(field.name for field in fields(Budget))
 
 
-def budget_of(call: str, given: Mapping[str, Any], *, without: Sequence[str] = ()) -> Budget:
-    """The limits of a call that takes no other keywords; those that it is `without` are refused.
-
-    >>> budget_of("search", {"time_limit": 5}).time_limit
-    5
-    >>> budget_of("search", {"time_limt": 5})
-    Traceback (most recent call last):
-    suffice.errors.ArgumentError: search takes no time_limt=; did you mean 'time_limit'?
-    >>> budget_of("hmm", {"checkpoint": "here"}, without=["memory_limit", "checkpoint"])
-    Traceback (most recent call last):
-    suffice.errors.ArgumentError: hmm takes no checkpoint=: its limits are time_limit, threads, progress
-    """
-    return options_of(call, given, Limits, without=without)[1]
-
-
 def options_of(
     call: str, given: Mapping[str, Any], kind: type, *, without: Sequence[str] = (), old: Sequence[str] = (), **usual: Any
 ) -> tuple[dict[str, Any], Budget]:
-    """The keywords of a call that its `TypedDict` lists, and its limits. What is not given is as `usual`, or None; those that
-    were called otherwise, `old`, are there only if given."""
+    """The keywords of a call that its `TypedDict` lists, and its limits, of which those that it is `without` are refused. What is
+    not given is as `usual`, or None; those that were called otherwise, `old`, are there only if given.
+
+    >>> options_of("search", {"time_limit": 5}, Limits)[1].time_limit
+    5
+    >>> options_of("search", {"time_limt": 5}, Limits)
+    Traceback (most recent call last):
+    suffice.errors.ArgumentError: search takes no time_limt=; did you mean 'time_limit'?
+    >>> options_of("hmm", {"checkpoint": "here"}, Limits, without=["memory_limit", "checkpoint"])
+    Traceback (most recent call last):
+    suffice.errors.ArgumentError: hmm takes no checkpoint=: its limits are time_limit, threads, progress
+    """
     known = kind.__annotations__
     for name, value in given.items():
         if name not in (*known, *old):
@@ -155,4 +151,5 @@ def options_of(
             raise ArgumentError(f"{call} takes no {name}=: its limits are {listing(have, style='str')}")
     own = {name: given.get(name, usual.get(name)) for name in known if name not in LIMITS}
     own |= {name: given[name] for name in old if name in given}
-    return own, Budget(**{name: given[name] for name in LIMITS if name in given})
+    limits = {name: given[name] for name in LIMITS if name in given}
+    return own, Budget(**limits) if limits else NO_LIMITS

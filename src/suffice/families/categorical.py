@@ -29,7 +29,7 @@ from suffice.families.parameter_draws import DrawnTable
 from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, flat_index
 from suffice.registry import find
 from suffice.statistics import Counts, Request
-from suffice.statistics.counts import checked_cells, describe, freeze, n_configurations, sizes
+from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 
@@ -132,7 +132,9 @@ class Table(Cpd):
             names = [*self.parents, self.child.name]
             raise ModelError(f"the table of {self.child.name!r} needs the shape {shape} (axes {names}), not {probs.shape}")
         object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
-        object.__setattr__(self, "probs", freeze(normalise(probs, self.child, self.parent_variables)))
+        probs = normalise(probs, self.child, self.parent_variables)
+        probs.setflags(write=False)
+        object.__setattr__(self, "probs", probs)
         if self.child.family is not None:  # what is imagined makes a posterior of cells, not of its parameters
             object.__setattr__(self, "imagined", None)
 

@@ -26,7 +26,7 @@ from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.paths import links, reach
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime, Packed, Progress
-from suffice.limits import Budget, budget_of
+from suffice.limits import Budget, Limits, options_of
 from suffice.output.display import OneTable
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.statistics import Statistics
@@ -128,7 +128,7 @@ def bootstrap(
     n = whole(n, "the number of replicates", 1)
     if isinstance(data, Statistics):
         raise DataError("a bootstrap resamples rows, and statistics have none; give the data itself")
-    budget = budget_of("bootstrap", limits)
+    _, budget = options_of("bootstrap", limits, Limits)
     given = window_of(data, lags)
     watch = budget.watch("bootstrap")
     asked = (score, method, constraints)

@@ -39,7 +39,7 @@ def sizes(variables: Iterable[Finite]) -> tuple[int, ...]:
 
 
 def n_configurations(variables: Iterable[Finite]) -> int:
-    return math.prod(sizes(variables))
+    return math.prod(v.n_states for v in variables)
 
 
 def checked_cells(variables: Sequence[Finite], what: str) -> int:
@@ -172,15 +172,13 @@ class Request:
     finite: tuple[str, ...]
     real: tuple[str, ...] = ()
     derived: tuple[RowFormula, ...] = field(default=(), repr=False)
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    scope: tuple[frozenset[str], frozenset[str]] = field(init=False, repr=False, compare=False)
+    """What the statistic is about, whatever the order of its axes."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.finite + self.real
-
-    @property
-    def scope(self) -> tuple[frozenset[str], frozenset[str]]:
-        """What the statistic is about, whatever the order of its axes."""
-        return frozenset(self.finite), frozenset(self.real)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", (*self.finite, *self.real))
+        object.__setattr__(self, "scope", (frozenset(self.finite), frozenset(self.real)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +197,11 @@ class Counts:
     values: Array
     keys: Ints | None = None
     background: float = 0.0
+    names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
+        object.__setattr__(self, "names", tuple(v.name for v in self.variables))
         values = np.array(self.values, dtype=np.float64)
         shape = sizes(self.variables)
         if self.keys is None:
@@ -215,12 +215,10 @@ class Counts:
                 raise StatisticsError(f"{keys.size} keys do not fit {values.size} counts")
             if keys.size and (keys[0] < 0 or keys[-1] >= n_configurations(self.variables) or np.any(np.diff(keys) <= 0)):
                 raise StatisticsError("the keys of a sparse table must increase and lie within the table")
-            object.__setattr__(self, "keys", freeze(keys))
-        object.__setattr__(self, "values", freeze(values))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(v.name for v in self.variables)
+            keys.setflags(write=False)
+            object.__setattr__(self, "keys", keys)
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
 
     @property
     def request(self) -> Request:
@@ -303,11 +301,21 @@ class Counts:
         return replace(self, values=share * self.values, background=share * self.background)
 
     def __add__(self, other: Counts) -> Counts:
-        return self._combine(other, 1.0)
+        if other.variables != self.variables:
+            raise StatisticsError(f"counts of {list(self.names)} do not add to counts of {list(other.names)}")
+        if self.keys is None and other.keys is None:
+            return Counts(self.variables, self.values + other.values)
+        if self.keys is not None and other.keys is not None:
+            keys = np.union1d(self.keys, other.keys)
+            return Counts(self.variables, self.at(keys) + other.at(keys), keys, self.background + other.background)
+        table, listed = (self, other) if self.keys is None else (other, self)
+        values = np.asarray(table.values + listed.background)
+        values.reshape(-1)[listed.keys] = table.values.reshape(-1)[listed.keys] + listed.values
+        return Counts(self.variables, values)
 
     def __sub__(self, other: Counts) -> Counts:
         """What is left when `other` is taken away; a cell that would fall below zero is refused by name."""
-        result = self._combine(other, -1.0)
+        result = self + other.weighing(-1.0)
         keys = np.arange(result.values.size) if result.keys is None else result.keys
         values, was = result.values.reshape(-1), self.at(keys)
         below = values < -GONE * was
@@ -327,18 +335,6 @@ class Counts:
         return all(np.array_equal(a, b) for a, b in zip(self.listed(), other.listed(), strict=True))
 
     __hash__ = None  # type: ignore[assignment]
-
-    def _combine(self, other: Counts, sign: float) -> Counts:
-        if other.variables != self.variables:
-            raise StatisticsError(f"counts of {list(self.names)} do not add to counts of {list(other.names)}")
-        if self.keys is None or other.keys is None:
-            if self.keys is None and other.keys is not None and not other.background:
-                values = self.values.reshape(-1).copy()
-                values[other.keys] += sign * other.values
-                return Counts(self.variables, values.reshape(self.values.shape))
-            return Counts(self.variables, self.dense() + sign * other.dense())
-        keys = np.union1d(self.keys, other.keys)
-        return Counts(self.variables, self.at(keys) + sign * other.at(keys), keys, self.background + sign * other.background)
 
     def _variable(self, name: str) -> Finite:
         if name not in self.names:

@@ -11,7 +11,7 @@ double could not hold. Chan, Golub & LeVeque 1983, The American Statistician 37,
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
 from suffice.errors import StatisticsError, nearest
-from suffice.statistics.counts import GONE, Request, distinct, freeze, move_keys, n_configurations, project_keys, rename_variables
+from suffice.statistics.counts import GONE, Request, distinct, move_keys, n_configurations, project_keys, rename_variables
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite
 
@@ -141,14 +141,17 @@ class Moments:
     rest: Array = cast(Array, None)  # noqa: RUF009 - nothing, where it is not given
     derived: tuple[RowFormula, ...] = ()
     sums: Array = cast(Array, None)  # noqa: RUF009 - not known, where it is not given
+    names: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "reals", tuple(self.reals))
         object.__setattr__(self, "derived", tuple(self.derived))
+        object.__setattr__(self, "names", tuple(v.name for v in self.variables))
         keys = np.array(self.keys, dtype=np.int64)
         n, k, c = len(keys), len(self.reals), len(self.derived)
-        object.__setattr__(self, "keys", freeze(keys))
+        keys.setflags(write=False)
+        object.__setattr__(self, "keys", keys)
         given = {"count": self.count, "mean": self.mean, "scatter": self.scatter}
         given["df"] = self.count if self.df is None else self.df
         given["rest"] = np.zeros((n, k)) if self.rest is None else self.rest
@@ -158,13 +161,10 @@ class Moments:
             values = np.array(given[name], dtype=np.float64)
             if values.shape != shape:
                 raise StatisticsError(f"moments of {list(self.reals)} need a {name} of shape {shape}, not {values.shape}")
-            object.__setattr__(self, name, freeze(values))
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
         if n and (keys[0] < 0 or keys[-1] >= n_configurations(self.variables) or np.any(np.diff(keys) <= 0)):
             raise StatisticsError("the keys of moments must increase and lie within the configurations")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(v.name for v in self.variables)
 
     @property
     def request(self) -> Request:

@@ -86,7 +86,12 @@ class Statistics:
     array([6., 2.])
     """
 
-    __slots__ = ("_entries", "_flat", "_most", "_suppression", "_variables", "_weight")
+    __slots__ = ("_entries", "_flat", "_most", "_variables", "suppression", "weight")
+
+    weight: float
+    """The weight of all rows together: their number, where there are no weights."""
+    suppression: Suppression | None
+    """Which small cells were left out (`suppress`), and what each table lost by that; None where all are there."""
 
     def __init__(
         self,
@@ -99,8 +104,8 @@ class Statistics:
         not tell them from others."""
         self._entries: dict[tuple[frozenset[str], frozenset[str]], Entry] = {}
         self._variables: dict[str, Variable] = {}
-        self._weight = float(weight)
-        self._suppression = suppression
+        self.weight = float(weight)
+        self.suppression = suppression
         self._flat: FlatCounts | None = None
         self._most: tuple[int | None] | None = None
         for entry in entries:
@@ -126,22 +131,12 @@ class Statistics:
 
     def with_variables(self, variables: Iterable[Variable]) -> Statistics:
         """The same statistics, of variables whose families were chosen."""
-        return Statistics(self, self._weight, (*self._variables.values(), *variables), self._suppression)
-
-    @property
-    def weight(self) -> float:
-        """The weight of all rows together: their number, where there are no weights."""
-        return self._weight
+        return Statistics(self, self.weight, (*self._variables.values(), *variables), self.suppression)
 
     @property
     def variables(self) -> dict[str, Variable]:
         """The variables that the statistics speak of, by name."""
         return dict(self._variables)
-
-    @property
-    def suppression(self) -> Suppression | None:
-        """Which small cells were left out (`suppress`), and what each table lost by that; None where all are there."""
-        return self._suppression
 
     def suppress(self, min_count: int) -> Statistics:
         """The same with cells of 1 to `min_count` − 1 rows set to 0, and without the moments of so few: to be given away.
@@ -156,20 +151,20 @@ class Statistics:
         'cells of less than 10 rows were left out, and 1 of 1 tables lost some, one at most 9 rows'
         """
         least = whole(min_count, "min_count", 2)
-        if self._suppression is not None:
-            raise StatisticsError(f"small cells were left out before: {self._suppression.in_words()}")
+        if self.suppression is not None:
+            raise StatisticsError(f"small cells were left out before: {self.suppression.in_words()}")
         smaller = [without_small(entry, least) for entry in self]
         lost = {entry.request.scope: bounds for entry, bounds in smaller}
-        return Statistics([entry for entry, _ in smaller], self._weight, self._variables.values(), Suppression(least, lost))
+        return Statistics([entry for entry, _ in smaller], self.weight, self._variables.values(), Suppression(least, lost))
 
     def require_all_cells(self, what: str) -> None:
         """Refuse statistics without their small cells for what needs them."""
-        if self._suppression is not None:
-            raise StatisticsError(f"{what} needs all cells, and of these statistics {self._suppression.in_words()}")
+        if self.suppression is not None:
+            raise StatisticsError(f"{what} needs all cells, and of these statistics {self.suppression.in_words()}")
 
     def recoded(self, by: Mapping[str, Finite]) -> Statistics:
         """The same over variables with other (more, or reordered) states."""
-        return Statistics([entry.recoded(by) for entry in self], self._weight, self._variables.values(), self._suppression)
+        return Statistics([entry.recoded(by) for entry in self], self.weight, self._variables.values(), self.suppression)
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
         """These statistics, which are gathered already; a learner that is given them asks for the same as of rows."""
@@ -200,6 +195,9 @@ class Statistics:
         return entry.marginal(names, reals)
 
     def answer(self, request: Request) -> Entry:
+        own = self._entries.get(request.scope)
+        if own is not None and own.request == request:
+            return own
         if not request.real:
             return self.counts(request.finite)
         entry = self.moments(request.finite, request.real, request.derived)
@@ -221,10 +219,10 @@ class Statistics:
                 smaller.append(entry.marginal(finite))
             else:
                 continue
-            if self._suppression is not None:
-                lost[smaller[-1].request.scope] = self._suppression.of(entry).within(n_configurations(smaller[-1].variables))
-        suppression = self._suppression and replace(self._suppression, lost=lost)
-        return Statistics(smaller, self._weight, self._variables.values(), suppression)
+            if self.suppression is not None:
+                lost[smaller[-1].request.scope] = self.suppression.of(entry).within(n_configurations(smaller[-1].variables))
+        suppression = self.suppression and replace(self.suppression, lost=lost)
+        return Statistics(smaller, self.weight, self._variables.values(), suppression)
 
     @property
     def max_parents(self) -> int | None:
@@ -270,8 +268,8 @@ class Statistics:
         if isinstance(steps, bool) or not isinstance(steps, (int, float)) or not 0.0 <= steps < np.inf:
             raise StatisticsError(f"the steps of a decay are a number of at least 0, not {steps!r}")
         share **= float(steps)
-        suppression = self._suppression and self._suppression.weighing(share)
-        return Statistics((entry.weighing(share) for entry in self), share * self._weight, self._variables.values(), suppression)
+        suppression = self.suppression and self.suppression.weighing(share)
+        return Statistics((entry.weighing(share) for entry in self), share * self.weight, self._variables.values(), suppression)
 
     def __add__(self, other: Statistics) -> Statistics:
         return self._combine(other, 1)
@@ -292,9 +290,9 @@ class Statistics:
 
     def __eq__(self, other: object) -> bool:
         """The same entries of as many rows, whatever the order of the axes."""
-        if not isinstance(other, Statistics) or self._weight != other._weight or set(self._entries) != set(other._entries):
+        if not isinstance(other, Statistics) or self.weight != other.weight or set(self._entries) != set(other._entries):
             return False
-        if self._suppression != other._suppression:
+        if self.suppression != other.suppression:
             return False
         return all(entry == other.answer(entry.request) for entry in self)
 
@@ -303,7 +301,7 @@ class Statistics:
     def _combine(self, other: Statistics, sign: int, sides: tuple[str, str] = SIDES) -> Statistics:
         if not isinstance(other, Statistics):
             raise StatisticsError(f"statistics add to statistics, not to {type(other).__name__}")
-        agreed_suppression(self._suppression, other._suppression, sides)
+        agreed_suppression(self.suppression, other.suppression, sides)
         by: dict[str, Finite] = {}
         for name, variable in self._variables.items():
             theirs = other._variables.get(name, variable)
@@ -317,10 +315,10 @@ class Statistics:
             a: Any = mine.recoded(by)
             b: Any = other.answer(mine.request).recoded(by)
             entries.append(a + b if sign > 0 else a - b)
-        weight = self._weight + sign * other._weight
-        if weight < -1e-9 * max(1.0, self._weight):
-            raise StatisticsError(f"taking a weight of {other._weight:g} from {self._weight:g} leaves less than nothing")
-        ours, others = self._suppression, other._suppression
+        weight = self.weight + sign * other.weight
+        if weight < -1e-9 * max(1.0, self.weight):
+            raise StatisticsError(f"taking a weight of {other.weight:g} from {self.weight:g} leaves less than nothing")
+        ours, others = self.suppression, other.suppression
         variables = (*other._variables.values(), *self._variables.values())
         return Statistics(entries, max(weight, 0.0), variables, ours and others and ours.plus(others, entries))
 
@@ -347,7 +345,7 @@ class Statistics:
             asked = listing(sorted(finite | reals))
             raise StatisticsError(f"these statistics do not say how {asked} go together{of_sets}; gather them for this graph")
         larger = [e for e in larger if derived <= set(e.request.derived)] or ([own] if own is not None else larger)
-        lost = self._suppression
+        lost = self.suppression
         if lost is None:
             return min(larger, key=lambda e: (bool(e.request.real), n_configurations(e.variables), e.names))
         return min(larger, key=lambda e: (lost.of(e).most_weight, n_configurations(e.variables), e.names))
@@ -367,14 +365,14 @@ class Statistics:
 
     def _repr_html_(self) -> str:
         rows = [[", ".join(e.names), ", ".join(e.request.real), e.total] for e in list(self)[:40]]
-        return html_table(["finite", "real", "total"], rows, caption=f"Statistics of {self._weight:,.10g} rows")
+        return html_table(["finite", "real", "total"], rows, caption=f"Statistics of {self.weight:,.10g} rows")
 
     def __repr__(self) -> str:
         n_cells = sum(e.values.size if isinstance(e, Counts) else e.scatter.size for e in self)
         lines = [
-            f"Statistics of {self._weight:,.10g} rows: {len(self)} entries, {len(self._variables)} variables, {n_cells:,} numbers"
+            f"Statistics of {self.weight:,.10g} rows: {len(self)} entries, {len(self._variables)} variables, {n_cells:,} numbers"
         ]
-        lines += [] if self._suppression is None else [f"  {self._suppression.in_words()}"]
+        lines += [] if self.suppression is None else [f"  {self.suppression.in_words()}"]
         lines += [f"  {entry!r}" for entry in list(self)[:8]]
         return "\n".join(lines + ([f"  … and {len(self) - 8} more"] if len(self) > 8 else []))
 

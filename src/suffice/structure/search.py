@@ -18,7 +18,7 @@ from suffice.errors import DataError, FitError, listing, note, quantity, whole
 from suffice.errors.remedies import FAMILIES, FAMILY_OPTIONS, Remedy, argument, declaration
 from suffice.families.named_families import for_search
 from suffice.iteration import OutOfTime
-from suffice.limits import NO_LIMITS, Budget, budget_of, bytes_of
+from suffice.limits import NO_LIMITS, Budget, Limits, bytes_of, options_of
 from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
@@ -122,7 +122,7 @@ def search(
     (('x[-1]', 'x'),)
     """
     chosen: Method = _check_able(Orders() if method is None else method, "run", METHODS)
-    budget = budget_of("search", limits)
+    _, budget = options_of("search", limits, Limits)
     rows = window_of(data, lags)
     if isinstance(data, Sequences) and not is_directed(chosen):
         raise DataError(f"{type(chosen).__name__} finds graphs without directions, and steps of sequences have one: time's")
