@@ -40,7 +40,6 @@ from suffice.structure.search import problem_of, search, window_of, with_most_pa
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
-    from suffice.limits import Limits
 
 Floats = npt.NDArray[np.float64]
 

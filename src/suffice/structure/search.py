@@ -34,7 +34,6 @@ from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
-    from suffice.limits import Limits
 
 
 @overload
