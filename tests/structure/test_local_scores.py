@@ -160,8 +160,9 @@ def test_steps_add_over_blocks_and_travel(seed, n_columns, n_rows):
         total = sum(pickle.loads(pickle.dumps(step))([block]).value for block in blocks)
         parts = step.zeros()
         for block in blocks:
-            for part in step.parts(3):
-                part.add(bit_block(block, layout), parts)
+            bits = bit_block(block, layout)
+            for part in step.parts(3, step.costs(bits)):
+                part.add(bits, parts)
         assert (parts == total).all()
         for g, (x, y) in enumerate(sets):
             expected = np.zeros((sizes[x], sizes[y]))

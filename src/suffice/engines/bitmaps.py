@@ -86,7 +86,7 @@ class Bitmaps:
         self.layout = BitLayout(self.names, tuple(v.n_states for v in variables), wide=data.weight >= 2**31)
         self.bits, data = bits_of(data, variables, self.layout, threads=threads, memory_limit=memory_limit)
         self.sizes, self.narrow = self.layout.sizes, self.layout.narrow
-        self.all_narrow = bool(self.narrow.all())
+        self.all_narrow, self.at_hand = bool(self.narrow.all()), self.bits.at_hand
         self.workers = n_threads(threads)
         self.n_rows = data.n_rows
         # A row has a bit for each binary digit of its weight, of which about half are set.
@@ -109,10 +109,12 @@ class Bitmaps:
             every, at = self.singles()
             tables = [every[at[v] : at[v + 1]] for v in sets[:, 0]]
             return np.concatenate(tables), np.cumsum([0, *map(len, tables)])
-        cells, by_rows = self.cells(sets), self._full_by_rows(sets)
+        cells = self.cells(sets)
+        by_rows = self._full_by_rows(sets, cells)
         if by_rows.all() or not by_rows.any():
             groups = TableGroups.of(sets, cells)
-            return self._count_step(self._step(groups, by_rows=bool(by_rows.any()))), groups.offsets
+            step = ScanTables(self.layout, groups) if by_rows.any() else CountTables(self.layout, groups)
+            return self._count_step(step), groups.offsets
         self.ahead(self.full_steps(sets))
         offsets = np.concatenate([[0], np.cumsum(cells)])
         tables = [np.zeros(0, np.int32)] * len(sets)
@@ -122,9 +124,8 @@ class Bitmaps:
                 tables[g] = mine[at[i] : at[i + 1]]
         return np.concatenate(tables), offsets
 
-    def _full_by_rows(self, sets: Sets) -> npt.NDArray[np.bool_]:
-        """Which full tables are cheaper to count row by row."""
-        cells = self.cells(sets)
+    def _full_by_rows(self, sets: Sets, cells: Ints) -> npt.NDArray[np.bool_]:
+        """Which full tables, of so many cells, are cheaper to count row by row."""
         wide = ~self.narrow[sets].all(1) | (sets.shape[1] == 1)
         return np.asarray(wide | (cells - cells // self.sizes[sets[:, -1]] > FULL * self.share))
 
@@ -132,9 +133,10 @@ class Bitmaps:
         """What `full` counts."""
         if sets.shape[1] == 1 and self.all_narrow:
             return [] if self._states is not None else [CountStates(self.layout)]
-        by_rows, cells = self._full_by_rows(sets), self.cells(sets)
-        kinds = [(chosen, rows) for chosen, rows in ((by_rows, True), (~by_rows, False)) if chosen.any()]
-        return [self._step(TableGroups.of(sets[chosen], cells[chosen]), by_rows=rows) for chosen, rows in kinds]
+        cells = self.cells(sets)
+        by_rows = self._full_by_rows(sets, cells)
+        kinds = [(chosen, kind) for chosen, kind in ((by_rows, ScanTables), (~by_rows, CountTables)) if chosen.any()]
+        return [kind(self.layout, TableGroups.of(sets[chosen], cells[chosen])) for chosen, kind in kinds]
 
     def core_step(self, sets: Sets) -> CountTables:
         """What `core` counts."""
@@ -144,14 +146,9 @@ class Bitmaps:
         """What `count_by_scan` counts."""
         return ScanTables(self.layout, TableGroups.of(sets, self.cells(sets)))
 
-    @property
-    def at_hand(self) -> bool:
-        """Whether all rows are in one place, so that a pass over them costs little."""
-        return self.bits.at_hand
-
     def few(self, q: int, ext: npt.NDArray[np.int32]) -> bool:
         """Whether tables of q cells with each of some columns are so little work that one call by one thread does it best."""
-        if not self.bits.at_hand or 2 * q > FULL or not self.all_narrow or self.layout.wide:
+        if not self.at_hand or 2 * q > FULL or not self.all_narrow or self.layout.wide:
             return False
         return self.workers == 1 or 0.005 * q * self.n_bits * int(self.sizes[ext].sum()) < SHARED
 
@@ -162,7 +159,8 @@ class Bitmaps:
         np.cumsum(q * self.sizes[ext], out=offsets[1:])
         groups = TableGroups(np.array([prefix], np.int32), np.array([0, len(ext)], np.int64), ext, offsets)
         by_rows = q * 2 > FULL * self.share or not self.narrow[groups.prefix].all() or not self.narrow[ext].all()
-        return self._count_step(self._step(groups, by_rows=by_rows)), offsets
+        step = ScanTables(self.layout, groups) if by_rows else CountTables(self.layout, groups)
+        return self._count_step(step), offsets
 
     def core(self, sets: Sets) -> tuple[Counts, Ints]:
         """The core tables of these sets of columns, all of the same number of at least two."""
@@ -191,9 +189,6 @@ class Bitmaps:
         wide = ~self.narrow[sets].all(1) if not self.all_narrow else np.zeros(len(sets), bool)
         cells = np.prod(np.maximum(self.sizes[sets] - 1.0, 1.0), axis=1)
         return np.asarray(wide | (cells > CORE * self.share) | (sets.shape[1] == 1))
-
-    def _step(self, groups: TableGroups, *, by_rows: bool) -> BitStep:
-        return ScanTables(self.layout, groups) if by_rows else CountTables(self.layout, groups)
 
     def _count_step(self, step: BitStep) -> Counts:
         """What a step counts, unless it does not fit."""

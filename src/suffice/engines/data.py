@@ -123,7 +123,8 @@ class Data:
     def identifiers(self) -> tuple[str, ...]:
         """The columns that have nearly as many states as there are rows."""
         self.engine.require(self.columns)
-        return tuple(n for n in self.columns if self.engine.seen[n].identifies)
+        seen = self.engine.seen
+        return tuple(n for n in self.columns if any(doubt.kind.identifies for doubt in seen[n].doubts))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -43,11 +43,6 @@ class Seen:
     n_missing: int
     doubts: tuple[Doubt, ...] = ()
 
-    @property
-    def identifies(self) -> bool:
-        """Whether the column only tells rows apart, by all that is seen of it."""
-        return any(doubt.kind.identifies for doubt in self.doubts)
-
 
 View = Callable[[Block], Block]
 """Other rows in place of those of a block: a frozen value that pickles."""

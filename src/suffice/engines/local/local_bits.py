@@ -43,7 +43,15 @@ class LocalBits(Bits):
     ) -> None:
         self.layout, self.block, self.n_rows = layout, block, n_rows
         self.n_blocks, self.workers = -(-n_rows // ROWS), n_threads(threads)
-        self._places, self._shape = self._arrange_weighted() if weighted else self._in_pairs()
+        if weighted:  # each binary digit of the weights of a block has bits of its own
+            each = [[p.n for p in planes(block(layout.names[:1], i))] for i in range(self.n_blocks)]
+            ends = list(accumulate(map(len, each), initial=0))
+            most = n_words(max((n for sizes in each for n in sizes), default=0))
+            self._places, n_bits = [(end, 0) for end in ends], ends[-1]
+        else:  # two blocks of rows lie side by side
+            self._places = [divmod(i * ROWS // 64, WORDS) for i in range(self.n_blocks)]
+            n_bits, most = self._places[-1][0] + 1, min(WORDS, n_words(n_rows))
+        self._shape = n_bits, int(layout.first[-1]), most
         self._pool: ThreadPoolExecutor | None = None
 
     def fits(self, memory_limit: float | None) -> bool:
@@ -51,34 +59,19 @@ class LocalBits(Bits):
         room = min(2.0**34, available_memory() / 3) if memory_limit is None else memory_limit / 2
         return 8.0 * math.prod(self._shape) <= room
 
-    def _in_pairs(self) -> tuple[list[tuple[int, int]], tuple[int, int, int]]:
-        """Where the bits of each block begin, and how many there are in all."""
-        places = [divmod(i * ROWS // 64, WORDS) for i in range(self.n_blocks)]
-        return places, (places[-1][0] + 1, int(self.layout.first[-1]), min(WORDS, n_words(self.n_rows)))
-
-    def _arrange_weighted(self) -> tuple[list[tuple[int, int]], tuple[int, int, int]]:
-        """The same of rows with weights: each binary digit of a block's has bits of its own."""
-        each = [[p.n for p in planes(self.block(self.layout.names[:1], i))] for i in range(self.n_blocks)]
-        ends = list(accumulate(map(len, each), initial=0))
-        most = max((n for sizes in each for n in sizes), default=0)
-        return [(end, 0) for end in ends], (ends[-1], int(self.layout.first[-1]), n_words(most))
-
     def fold(self, step: BitStep) -> Counts:
         out = step.zeros()
         for block in self._coded_blocks() if step.coded else [self.bits]:
-            if self.workers == 1 or step.work(block) < SHARED:
+            costs = np.zeros(1) if self.workers == 1 else step.costs(block)
+            if costs.sum() < SHARED:
                 step.add(block, out)
             else:
-                self._add_in_threads(step, block, out)
+                self._pool = self._pool or ThreadPoolExecutor(self.workers)
+                list(self._pool.map(lambda part, block=block: part.add(block, out), step.parts(self.workers, costs)))
         return out
 
     def at_once(self, step: Fused[T_co]) -> T_co:
         return step.of(self.rows if step.coded else self.bits)
-
-    def _add_in_threads(self, step: BitStep, block: BitBlock, out: Counts) -> None:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.workers)
-        list(self._pool.map(lambda part: part.add(block, out), step.parts(self.workers)))
 
     def _coded_blocks(self) -> Iterator[BitBlock]:
         return (code_block(self.block(self.layout.names, i), self.layout) for i in range(self.n_blocks))

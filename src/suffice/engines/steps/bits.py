@@ -49,20 +49,17 @@ class BitLayout:
     n_states: tuple[int, ...]
     most: int = BITS
     wide: bool = False
+    sizes: Ints = field(init=False, repr=False, compare=False)
+    narrow: npt.NDArray[np.bool_] = field(init=False, repr=False, compare=False)
+    """Which columns have bits,"""
+    first: Ints = field(init=False, repr=False, compare=False)
+    """and where those of each begin."""
 
-    @cached_property
-    def sizes(self) -> Ints:
-        return np.array(self.n_states, np.int64)
-
-    @cached_property
-    def narrow(self) -> npt.NDArray[np.bool_]:
-        """Which columns have bits,"""
-        return np.asarray(self.sizes <= self.most)
-
-    @cached_property
-    def first(self) -> Ints:
-        """and where those of each begin."""
-        return np.concatenate([[0], np.cumsum(np.where(self.narrow, self.sizes, 0))]).astype(np.int64)
+    def __post_init__(self) -> None:
+        sizes = np.array(self.n_states, np.int64)
+        first = np.concatenate([[0], np.cumsum(np.where(sizes <= self.most, sizes, 0))]).astype(np.int64)
+        for name, value in (("sizes", sizes), ("narrow", sizes <= self.most), ("first", first)):
+            object.__setattr__(self, name, value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,11 +182,11 @@ class BitStep(Step[Counts]):
         """What it counts: the same of steps whose counts are the same."""
         return (type(self),)
 
-    def work(self, block: BitBlock) -> float:
-        """Nanoseconds that a block takes, about."""
-        return 0.0
+    def costs(self, block: BitBlock) -> Array:
+        """Nanoseconds that each of its parts takes for a block, about."""
+        return np.zeros(1)
 
-    def parts(self, n: int) -> Sequence[BitStep]:
+    def parts(self, n: int, costs: Array) -> Sequence[BitStep]:
         """Steps that add to different cells of the result, for n threads; together they are this one."""
         return [self]
 
@@ -216,19 +213,14 @@ class CountStates(BitStep):
         count_states(block.bits, block.times, out)
 
 
-@dataclass(frozen=True, eq=False)
-class TableGroups:
-    """Tables to count: of each prefix with each of its extensions; offsets of the tables in the flat result."""
+class TableGroups(NamedTuple):
+    """Tables to count, as the kernels take them: of each prefix with each of its extensions; offsets of the tables in the flat
+    result."""
 
     prefix: Sets
     ext_first: Ints
     ext: npt.NDArray[np.int32]
     offsets: Ints
-
-    @property
-    def arrays(self) -> tuple[Sets, Ints, npt.NDArray[np.int32], Ints]:
-        """As the kernels take them."""
-        return self.prefix, self.ext_first, self.ext, self.offsets
 
     @staticmethod
     def of(sets: Sets, cells: Ints) -> TableGroups:
@@ -244,20 +236,19 @@ class TableGroups:
             np.ascontiguousarray(prefix[starts]), np.append(starts, len(sets)).astype(np.int64), sets[:, -1].copy(), offsets
         )
 
-    def part(self, a: int, b: int) -> TableGroups:
-        """The tables from a to b, all of one group or of whole ones; offsets still point into the whole."""
-        low, high = np.searchsorted(self.ext_first, a, side="right") - 1, np.searchsorted(self.ext_first, b)
-        first = self.ext_first[low : high + 1].clip(a, b) - a
-        return TableGroups(np.ascontiguousarray(self.prefix[low:high]), first, self.ext[a:b], self.offsets[a : b + 1])
-
-    def parts(self, n: int, cost: Ints) -> list[TableGroups]:
-        """Several parts of about the same cost for each of n threads; they share no table."""
+    def parts(self, n: int, cost: Array) -> list[TableGroups]:
+        """Several parts of about the same cost for each of n threads; they share no table. Their offsets point into the whole."""
         if len(self.prefix) == 1:
             ends = np.linspace(0, len(self.ext), n + 1).astype(int)
         else:
             cuts = np.searchsorted(np.cumsum(cost) / float(cost.sum()), np.linspace(0, 1, 4 * n + 1)[1:-1]) + 1
             ends = self.ext_first[np.concatenate([[0], cuts, [len(self.prefix)]]).clip(0, len(self.prefix))]
-        return [self.part(a, b) for a, b in pairwise(np.unique(ends).tolist())]
+        parts = []
+        for a, b in pairwise(np.unique(ends).tolist()):  # all of one group, or of whole ones
+            low, high = np.searchsorted(self.ext_first, a, side="right") - 1, np.searchsorted(self.ext_first, b)
+            prefix, first = np.ascontiguousarray(self.prefix[low:high]), self.ext_first[low : high + 1].clip(a, b) - a
+            parts.append(TableGroups(prefix, first, self.ext[a:b], self.offsets[a : b + 1]))
+        return parts
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,15 +263,10 @@ class _Tables(BitStep):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return (type(self), *(a.tobytes() for a in self.groups.arrays))
+        return (type(self), *(a.tobytes() for a in self.groups))
 
-    def parts(self, n: int) -> Sequence[BitStep]:
-        return [replace(self, groups=part) for part in self.groups.parts(n, self.cost)]
-
-    @property
-    def cost(self) -> Ints:
-        """What each group costs, relative to the others."""
-        raise NotImplementedError
+    def parts(self, n: int, costs: Array) -> Sequence[BitStep]:
+        return [replace(self, groups=part) for part in self.groups.parts(n, costs)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,20 +279,16 @@ class CountTables(_Tables):
         from suffice.kernels.counting.bitmaps import count_groups
 
         room = int(np.cumprod(self._kept, axis=1).sum(1).max(initial=0))
-        count_groups(block.rows(self.layout), self.groups.arrays, int(self.full), room, out)
+        count_groups(block.rows(self.layout), tuple(self.groups), int(self.full), room, out)
 
     @property
     def _kept(self) -> Ints:
         """The states of each member of a prefix that have bitmaps of their own."""
         return np.asarray(np.maximum(self.layout.sizes[self.groups.prefix] - 1 + self.full, 1))
 
-    @property
-    def cost(self) -> Ints:
+    def costs(self, block: BitBlock) -> Array:
         extensions = np.add.reduceat(self.layout.sizes[self.groups.ext], self.groups.ext_first[:-1])
-        return np.asarray(np.prod(self._kept, axis=1) * extensions)
-
-    def work(self, block: BitBlock) -> float:
-        return float(self.cost.sum() * 0.3 * len(block.bits) * block.bits.shape[2])
+        return np.asarray(np.prod(self._kept, axis=1) * extensions * (0.3 * len(block.bits) * block.bits.shape[2]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,11 +304,8 @@ class ScanTables(_Tables):
         codes = np.zeros((len(block.columns), len(block.columns[0])), np.uint16)
         for v in {*g.prefix.ravel().tolist(), *g.ext.tolist()}:
             codes[v] = block.columns[v]
-        scan_groups(codes, block.weight, self.layout.sizes, g.arrays, out)
+        scan_groups(codes, block.weight, self.layout.sizes, tuple(g), out)
 
-    @property
-    def cost(self) -> Ints:
-        return np.asarray(np.diff(self.groups.ext_first) + self.groups.prefix.shape[1])
-
-    def work(self, block: BitBlock) -> float:
-        return float(self.cost.sum()) * len(block.columns[0])
+    def costs(self, block: BitBlock) -> Array:
+        each = np.diff(self.groups.ext_first) + self.groups.prefix.shape[1]
+        return np.asarray(each * float(len(block.columns[0])))
