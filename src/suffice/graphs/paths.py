@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from itertools import chain as joined
 from typing import TypeAlias, TypeVar
@@ -44,14 +45,6 @@ def topological_order(parents: Links[Node], children: Links[Node]) -> tuple[Node
     >>> topological_order({"a": ["b"], "b": [], "c": []}, {"a": [], "b": ["a"], "c": []})
     ('b', 'a', 'c')
     """
-    order = _sorted_so_far(parents, children)
-    if len(order) < len(parents):
-        raise GraphError(f"the graph has a cycle: {chain(find_cycle(parents))}")
-    return tuple(order)
-
-
-def _sorted_so_far(parents: Links[Node], children: Links[Node]) -> list[Node]:
-    """The topological order up to the nodes that are on cycles or below them."""
     n_waiting = {x: len(ps) for x, ps in parents.items()}
     heap = [x for x, n in n_waiting.items() if not n]
     heapify(heap)
@@ -63,7 +56,9 @@ def _sorted_so_far(parents: Links[Node], children: Links[Node]) -> list[Node]:
             n_waiting[child] -= 1
             if not n_waiting[child]:
                 heappush(heap, child)
-    return order
+    if len(order) < len(parents):
+        raise GraphError(f"the graph has a cycle: {chain(find_cycle(parents))}")
+    return tuple(order)
 
 
 def reach(start: Iterable[Node], links: Links[Node]) -> set[Node]:
@@ -162,10 +157,14 @@ def find_cycle(parents: Links[Node]) -> list[Node]:
     >>> find_cycle({"a": ["b"], "b": ["a"], "c": ["a"]})
     ['a', 'b', 'a']
     """
-    above, below = links(((p, child) for child, ps in parents.items() for p in ps), parents)
-    left = above.keys() - _sorted_so_far(above, below)
-    if not left:
+    sorter, left = TopologicalSorter(parents), set(parents)
+    try:
+        sorter.prepare()
         return []
+    except CycleError:  # left over are the nodes on cycles or below them
+        while ready := sorter.get_ready():
+            left.difference_update(ready)
+            sorter.done(*ready)
     path: dict[Node, None] = {}
     here = min(left)
     while here not in path:
