@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Any, TypeAlias
 
 from suffice.errors import GraphError, nearest
@@ -73,7 +73,7 @@ def parse_text(text: str, marks: Mapping[str, str] = _ARROWS) -> tuple[list[str]
 def _tokens(text: str, marks: Mapping[str, str]) -> Iterator[tuple[str, str, str, int]]:
     """The name before each mark, if there is one; the mark: one of `marks`, `,` or `;`, which comes last; its text and place."""
     start = 0
-    for match in (*_MARK.finditer(text), None):
+    for match in chain(_MARK.finditer(text), [None]):
         found, at = (";", len(text)) if match is None else (match.group(), match.start())
         if found == '"':
             raise _syntax_error(text, at, "a quote that does not end")
@@ -174,7 +174,9 @@ def read_undirected(x: Any) -> tuple[list[str], list[Edge]]:
     """
     if isinstance(x, str):
         if x.lstrip().startswith(("graph", "strict graph")) and "{" in x:
-            raise GraphError("this is Graphviz's language, which is only written; an undirected graph is read as 'a -- b; b -- c'")
+            raise GraphError(
+                "this is Graphviz's language, which is only written; an undirected graph is read as 'a -- b; b -- c'"
+            )
         return parse_text(x, _LINES)
     if is_networkx(x) and x.is_directed():
         raise GraphError("the networkx graph is directed; a Graph needs an undirected one: Dag(g).moral() or .skeleton()")
@@ -222,8 +224,19 @@ def checked_name(name: object) -> str:
     return str(name)
 
 
-def check_edges(pairs: Sequence[Edge]) -> None:
-    """Refuse an edge from a node to itself and an edge that is given twice."""
+def all_nodes(mentioned: Iterable[str], pairs: Sequence[Edge], nodes: Iterable[str] | None = None) -> tuple[str, ...]:
+    """The sorted names of all nodes. What is refused: when `nodes` are given, a name outside them; an edge from a node to itself,
+    and one that is given twice.
+
+    >>> all_nodes(["e"], [("a", "b")])
+    ('a', 'b', 'e')
+    """
+    found = {*mentioned, *(x for e in pairs for x in e)}
+    if nodes is not None:
+        known = {checked_name(x) for x in ([nodes] if isinstance(nodes, str) else nodes)}
+        if not found <= known:
+            raise unknown_node(min(found - known), known)
+        found = known
     seen = set(pairs)
     for a, b in pairs:
         if a == b:
@@ -232,21 +245,7 @@ def check_edges(pairs: Sequence[Edge]) -> None:
             if (a, b) not in seen:
                 raise GraphError(f"the edge from {show(a)} to {show(b)} is given twice")
             seen.remove((a, b))
-
-
-def all_nodes(mentioned: Iterable[str], pairs: Iterable[Edge], nodes: Iterable[str] | None) -> tuple[str, ...]:
-    """The sorted names of all nodes; when `nodes` are given, a name outside them is refused.
-
-    >>> all_nodes(["e"], [("a", "b")], None)
-    ('a', 'b', 'e')
-    """
-    found = {*mentioned, *(x for e in pairs for x in e)}
-    if nodes is None:
-        return tuple(sorted(found))
-    known = {checked_name(x) for x in ([nodes] if isinstance(nodes, str) else nodes)}
-    if not found <= known:
-        raise unknown_node(min(found - known), known)
-    return tuple(sorted(known))
+    return tuple(sorted(found))
 
 
 def unknown_node(name: object, known: Iterable[str]) -> GraphError:

@@ -21,7 +21,7 @@ from suffice.errors import FormatError, GraphError, listing, nearest
 from suffice.errors.remedies import TIERS, in_python
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
-from suffice.graphs.text import Edge, check_edges, checked_name, show
+from suffice.graphs.text import Edge, all_nodes, checked_name, show
 from suffice.structure.constraints.contradictions import (
     ConstraintParts,
     EdgeByEdge,
@@ -287,7 +287,7 @@ class Candidates(Constraints):
             raise GraphError(f"candidates are a mapping from a child to a list of parents, not {show(parents)}")
         lists = {checked_name(c): names_in(names, f"the list of candidates of {show(c)}") for c, names in parents.items()}
         for child, names in lists.items():
-            check_edges([(name, child) for name in names])
+            all_nodes([], [(name, child) for name in names])
         self._hold(candidates=tuple(sorted(lists.items())))
 
 
