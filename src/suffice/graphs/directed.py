@@ -14,7 +14,7 @@ from math import comb
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from suffice.errors import GraphError, TooLarge, listing
-from suffice.graphs.paths import active_path, all_blocked, compelled_parents, extension, links, meek, reach, topological_order
+from suffice.graphs.paths import active_path, all_blocked, class_edges, extension, links, meek, reach, topological_order
 from suffice.graphs.text import Edge, all_nodes, quote_name, read_directed, read_pairs, show, statements
 from suffice.graphs.undirected import Graph
 from suffice.graphs.value import GraphValue
@@ -224,17 +224,12 @@ class Dag(GraphValue):
         >>> Dag("a -> b -> c").cpdag(forbidden=[("b", "a")]).directed
         (('a', 'b'), ('b', 'c'))
         """
-        strong = compelled_parents(self.topological_order, self._parents)
         refused = set(read_pairs(forbidden))
         self._set(sorted({x for edge in refused for x in edge}))
         for a, b in self.edges:
             if (a, b) in refused:
                 raise GraphError(f"the edge {show(a)} -> {show(b)} is forbidden, but it is in the graph")
-        directed = [(a, b) for a, b in self.edges if a in strong[b] or (b, a) in refused]
-        undirected = [(a, b) for a, b in self.edges if a not in strong[b] and (b, a) not in refused]
-        if refused:
-            directed, undirected = meek(directed, undirected)
-        return Cpdag(directed, undirected, nodes=self.nodes)
+        return Cpdag(*class_edges(self.topological_order, self._parents, refused), nodes=self.nodes)
 
     def to_networkx(self) -> Any:
         """The same graph as a networkx DiGraph.

@@ -7,7 +7,7 @@ Functions of plain nodes, which are names or numbers, of pairs of them, and of m
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from itertools import chain as joined
@@ -39,12 +39,14 @@ def links(
     return parents, children
 
 
-def topological_order(parents: Links[Node], children: Links[Node]) -> tuple[Node, ...]:
+def topological_order(parents: Links[Node], children: Links[Node] | None = None) -> tuple[Node, ...]:
     """All nodes, parents before children, the smallest name that may come next first (Kahn 1962); a cycle is refused.
 
-    >>> topological_order({"a": ["b"], "b": [], "c": []}, {"a": [], "b": ["a"], "c": []})
+    >>> topological_order({"a": ["b"], "b": [], "c": []})
     ('b', 'a', 'c')
     """
+    if children is None:
+        children = links(((p, x) for x, ps in parents.items() for p in ps), parents)[1]
     n_waiting = {x: len(ps) for x, ps in parents.items()}
     heap = [x for x, n in n_waiting.items() if not n]
     heapify(heap)
@@ -187,14 +189,19 @@ def chain(names: Sequence[object], limit: int = 10) -> str:
     return " -> ".join(cut if len(cut) <= limit else [*cut[: limit - 1], "...", cut[-1]])
 
 
-def compelled_parents(order: Sequence[Node], parents: Links[Node]) -> dict[Node, set[Node]]:
-    """Of each node the parents that it has in every Markov-equivalent graph (Chickering 1995, Label-Edges).
+def class_edges(
+    order: Sequence[Node], parents: Links[Node], refused: Collection[tuple[Node, Node]] = ()
+) -> tuple[list[tuple[Node, Node]], list[tuple[Node, Node]]]:
+    """The arrows that all graphs of a Markov equivalence class share, and the edges without a direction (Chickering 1995,
+    Label-Edges); graphs with one of the `refused` arrows (parent, child) do not count.
 
     Children y are visited in topological order, and only the last parent x of y is looked at. When some compelled w -> x has
     no w -> y, or some z -> y has no edge to x, every arrow into y is compelled; otherwise those from the compelled w are.
 
-    >>> compelled_parents("abcd", {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]})["d"]
-    {'c'}
+    >>> class_edges("abcd", {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]})
+    ([('a', 'c'), ('b', 'c'), ('c', 'd')], [])
+    >>> class_edges("abc", {"a": [], "b": ["a"], "c": ["b"]})
+    ([], [('a', 'b'), ('b', 'c')])
     """
     position = {name: i for i, name in enumerate(order)}
     strong: dict[Node, set[Node]] = {name: set() for name in order}
@@ -207,7 +214,10 @@ def compelled_parents(order: Sequence[Node], parents: Links[Node]) -> dict[Node,
             strong[y] = set(strong[x])
         else:
             strong[y] = into
-    return strong
+    edges = [(x, y) for y in order for x in parents[y]]
+    arrows = [(x, y) for x, y in edges if x in strong[y] or (y, x) in refused]
+    lines = [(x, y) for x, y in edges if x not in strong[y] and (y, x) not in refused]
+    return meek(arrows, lines) if refused else (arrows, lines)
 
 
 def _around(directed: Pairs[Node], undirected: Pairs[Node]) -> tuple[defaultdict[Node, set[Node]], ...]:
