@@ -91,7 +91,7 @@ def an_answer() -> float:
     with tempfile.TemporaryDirectory() as place, checkpoints.Checkpoint(Path(place) / "checkpoint", {}) as memory:
         begun = time.process_time()
         for _ in range(20_000):
-            memory.array(["toggles", 1, 2, 3, -1, 4], lambda: 0.0)
+            memory.answer(["toggles", 1, 2, 3, -1, 4], lambda: 0.0)
         seconds = time.process_time() - begun
         memory.finish()
     return seconds / 20_000

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -119,25 +120,33 @@ class Stopped(KeyboardInterrupt):
     """Who watches the run has stopped it: it ends as by Ctrl-C, with the best so far, where there is something to return."""
 
 
-class Memory:
+def pack_arrays(value: Any) -> Packed:
+    """An array, or a tuple of two or more."""
+    return None, value if isinstance(value, tuple) else (value,)
+
+
+def unpack_arrays(packed: Packed) -> Any:
+    """The same again."""
+    return packed[1] if len(packed[1]) > 1 else packed[1][0]
+
+
+class Memory(AbstractContextManager["Memory"]):
     """What a run remembers of its steps should it be killed: nothing. A checkpoint remembers (see `suffice.checkpoints.journal`).
 
-    >>> Memory().arrays(["a step"], lambda: (1, 2))
+    >>> Memory().answer(["a step"], lambda: (1, 2))
     (1, 2)
     """
 
-    def answer(self, label: list[Any], make: Callable[[], V], pack: Callable[[V], Packed], unpack: Callable[[Packed], V]) -> V:
+    def answer(
+        self,
+        label: list[Any],
+        make: Callable[[], V],
+        pack: Callable[[V], Packed] = pack_arrays,
+        unpack: Callable[[Packed], V] = unpack_arrays,
+    ) -> V:
         """The answer of a costly step: what it was in a run before this one, or else what is made now. The label says what was
         asked, in numbers and words; steps come in the same order in every run."""
         return make()
-
-    def arrays(self, label: list[Any], make: Callable[[], tuple[Any, ...]]) -> tuple[Any, ...]:
-        """The answer of a step that is some arrays."""
-        return self.answer(label, make, lambda value: (None, value), lambda packed: packed[1])
-
-    def array(self, label: list[Any], make: Callable[[], Any]) -> Any:
-        """The answer of a step that is an array."""
-        return self.answer(label, make, lambda value: (None, (value,)), lambda packed: packed[1][0])
 
     def keep(self, state: Callable[[], Packed]) -> None:
         """Where the step is that is under way, in place of what was kept of it before."""
@@ -149,9 +158,6 @@ class Memory:
 
     def finish(self) -> None:
         """The run came to its end, and nothing of it need be remembered."""
-
-    def __enter__(self) -> Memory:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """The run ends; if it was stopped, what it remembers is kept."""
@@ -200,20 +206,17 @@ class Progress(Generic[T]):
         gain = score - self.score if self.trace else 0.0
         self.score, self.best = score, best
         self.trace.append(TraceStep(what, gain, score, self.seconds))
-        self._tell(self.trace[-1])
-        self.check()
+        self.check(step=self.trace[-1])
 
-    def _tell(self, step: TraceStep) -> None:
-        if callable(self.show) and self.show(step):
-            raise Stopped
-
-    def check(self, what: str = "", score: float | None = None) -> None:
+    def check(self, what: str = "", score: float | None = None, *, step: TraceStep | None = None) -> None:
         """Raise `OutOfTime` when the limit is reached; show what is going on, on a terminal from the second second on, in a
         notebook from the third, or tell it to who watches, with the objective if it is not that of the best so far."""
         now = self.seconds
         if what:
             best = self.score if self.trace else float("nan")
-            self._tell(TraceStep(what, 0.0, best if score is None else score, now))
+            step = TraceStep(what, 0.0, best if score is None else score, now)
+        if step is not None and callable(self.show) and self.show(step):
+            raise Stopped
         if self.time_limit is not None and now > self.time_limit:
             raise OutOfTime
         if now > 1.0 and now - self._shown > 0.1:

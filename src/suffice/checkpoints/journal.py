@@ -31,7 +31,7 @@ import numpy as np
 
 from suffice.checkpoints.fingerprints import differences, fingerprint
 from suffice.errors import FormatError, SufficeError, note
-from suffice.iteration import Memory, OutOfTime, Packed
+from suffice.iteration import Memory, OutOfTime, Packed, pack_arrays, unpack_arrays
 from suffice.output.files import replacing
 from suffice.statistics.file import DAMAGE, archived_array, header_of, write_archive
 
@@ -61,11 +61,11 @@ class Journal(Memory):
     >>> from suffice.checkpoints.journal import Checkpoint
     >>> place = tempfile.mkdtemp() + "/ck"
     >>> with Checkpoint(place, {"learner": "demo"}) as journal:
-    ...     journal.arrays(["the first step"], lambda: (np.ones(2),))
-    (array([1., 1.]),)
+    ...     journal.answer(["the first step"], lambda: np.ones(2))
+    array([1., 1.])
     >>> with Checkpoint(place, {"learner": "demo"}) as journal:
-    ...     journal.arrays(["the first step"], lambda: 1 / 0)
-    (array([1., 1.]),)
+    ...     journal.answer(["the first step"], lambda: 1 / 0)
+    array([1., 1.])
     """
 
     def __init__(self, place: Path, of: list[Any]) -> None:
@@ -81,7 +81,13 @@ class Journal(Memory):
         self._state: Callable[[], Packed] | None = None
         self._has_files = place.is_dir()
 
-    def answer(self, label: list[Any], make: Callable[[], V], pack: Callable[[V], Packed], unpack: Callable[[Packed], V]) -> V:
+    def answer(
+        self,
+        label: list[Any],
+        make: Callable[[], V],
+        pack: Callable[[V], Packed] = pack_arrays,
+        unpack: Callable[[Packed], V] = unpack_arrays,
+    ) -> V:
         if self._asked is not None:
             return self._inner.answer(label, make, pack, unpack)
         known = self._recall(label)
@@ -235,7 +241,13 @@ class Checkpoint(Memory):
             self._write()
         self._journal = None
 
-    def answer(self, label: list[Any], make: Callable[[], V], pack: Callable[[V], Packed], unpack: Callable[[Packed], V]) -> V:
+    def answer(
+        self,
+        label: list[Any],
+        make: Callable[[], V],
+        pack: Callable[[V], Packed] = pack_arrays,
+        unpack: Callable[[Packed], V] = unpack_arrays,
+    ) -> V:
         if self._journal is None:
             return make()
         try:

@@ -14,8 +14,8 @@ from math import comb
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from suffice.errors import GraphError, TooLarge, listing
-from suffice.graphs.paths import active_path, all_blocked, compelled_parents, extension, links, meek, reach, topological_order
-from suffice.graphs.text import Edge, all_nodes, check_edges, quote_name, read_directed, read_pairs, show, statements
+from suffice.graphs.paths import active_path, all_blocked, class_edges, extension, links, meek, reach, topological_order
+from suffice.graphs.text import Edge, all_nodes, quote_name, read_directed, read_pairs, show, statements
 from suffice.graphs.undirected import Graph
 from suffice.graphs.value import GraphValue
 
@@ -63,9 +63,11 @@ class Dag(GraphValue):
         given = given.graph if isinstance(getattr(given, "graph", None), GraphValue) else given
         if isinstance(given, GraphValue) and not isinstance(given, Dag):
             raise GraphError(f"this is a {type(given).__name__}, not a Dag{given._instead}")
+        if isinstance(given, Dag) and nodes is None:
+            vars(self).update(vars(given))
+            return
         mentioned, pairs = read_directed(given._parents if isinstance(given, Dag) else given)
         names = all_nodes(mentioned, pairs, nodes)
-        check_edges(pairs)
         parents, children = links(pairs, names)
         vars(self).update(
             nodes=names,
@@ -115,7 +117,7 @@ class Dag(GraphValue):
         >>> Dag({"c": ["b", "a"]}).parents("c")
         ('b', 'a')
         """
-        return self._of(self._parents, x)
+        return self._parents[x] if x in self else self._refuse(x)
 
     def children(self, x: str) -> tuple[str, ...]:
         """The children of x, sorted.
@@ -123,7 +125,7 @@ class Dag(GraphValue):
         >>> Dag("a -> c; a -> b").children("a")
         ('b', 'c')
         """
-        return self._of(self._children, x)
+        return self._children[x] if x in self else self._refuse(x)
 
     def ancestors(self, x: str) -> tuple[str, ...]:
         """The nodes with a directed path to x, sorted, without x.
@@ -222,17 +224,12 @@ class Dag(GraphValue):
         >>> Dag("a -> b -> c").cpdag(forbidden=[("b", "a")]).directed
         (('a', 'b'), ('b', 'c'))
         """
-        strong = compelled_parents(self.topological_order, self._parents)
         refused = set(read_pairs(forbidden))
         self._set(sorted({x for edge in refused for x in edge}))
         for a, b in self.edges:
             if (a, b) in refused:
                 raise GraphError(f"the edge {show(a)} -> {show(b)} is forbidden, but it is in the graph")
-        directed = [(a, b) for a, b in self.edges if a in strong[b] or (b, a) in refused]
-        undirected = [(a, b) for a, b in self.edges if a not in strong[b] and (b, a) not in refused]
-        if refused:
-            directed, undirected = meek(directed, undirected)
-        return Cpdag(directed, undirected, nodes=self.nodes)
+        return Cpdag(*class_edges(self.topological_order, self._parents, refused), nodes=self.nodes)
 
     def to_networkx(self) -> Any:
         """The same graph as a networkx DiGraph.
@@ -289,8 +286,7 @@ class Cpdag(GraphValue):
     ) -> None:
         arrows = sorted(read_pairs(directed))
         lines = sorted((min(e), max(e)) for e in read_pairs(undirected))
-        names = all_nodes([], [*arrows, *lines], nodes)
-        check_edges([*((min(e), max(e)) for e in arrows), *lines])
+        names = all_nodes([], [*((min(e), max(e)) for e in arrows), *lines], nodes)
         vars(self).update(nodes=names, directed=tuple(arrows), undirected=tuple(lines), _links=dict.fromkeys(names))
         vars(self).update(_key=(names, self.directed, self.undirected))
 

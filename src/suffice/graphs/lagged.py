@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from suffice.errors import GraphError, TooLarge
 from suffice.graphs.paths import chain, find_cycle, links
-from suffice.graphs.text import Edge, all_nodes, check_edges, checked_name, read_directed, show, spelling
+from suffice.graphs.text import Edge, all_nodes, checked_name, read_directed, show, spelling
 
 Parents: TypeAlias = Mapping[str, tuple[str, ...]]
 """The parents of each variable, the lagged ones as `x[-1]`."""
@@ -98,7 +98,7 @@ def read_lagged(x: Any, nodes: Collection[str] | None = None) -> dict[str, tuple
     mentioned, read = read_directed(x)
     pairs = [(relative_name(*variable_and_lag(a)), relative_name(*variable_and_lag(b))) for a, b in read]
     _check_pairs(pairs)
-    variables = all_nodes(_present(mentioned, pairs), [(variable_and_lag(a)[0], b) for a, b in pairs], nodes)
+    variables = all_nodes([*_present(mentioned, pairs), *(variable_and_lag(x)[0] for pair in pairs for x in pair)], [], nodes)
     for name in variables:
         if name != name.rstrip() and name.rstrip() in variables:
             raise GraphError(
@@ -120,7 +120,7 @@ def _check_pairs(pairs: list[Edge]) -> None:
             raise GraphError(f"an edge into the past: {show(a)} -> {show(b)}; {hint}")
         if a == b:
             raise GraphError(f"the variable {show(a)} has an edge to itself; its value one step before is {show(lag(a))}")
-    check_edges(pairs)
+    all_nodes([], pairs)
 
 
 def _present(mentioned: list[str], pairs: list[Edge]) -> list[str]:

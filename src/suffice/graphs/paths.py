@@ -7,7 +7,8 @@ Functions of plain nodes, which are names or numbers, of pairs of them, and of m
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from heapq import heapify, heappop, heappush
 from itertools import chain as joined
 from typing import TypeAlias, TypeVar
@@ -38,20 +39,14 @@ def links(
     return parents, children
 
 
-def topological_order(parents: Links[Node], children: Links[Node]) -> tuple[Node, ...]:
+def topological_order(parents: Links[Node], children: Links[Node] | None = None) -> tuple[Node, ...]:
     """All nodes, parents before children, the smallest name that may come next first (Kahn 1962); a cycle is refused.
 
-    >>> topological_order({"a": ["b"], "b": [], "c": []}, {"a": [], "b": ["a"], "c": []})
+    >>> topological_order({"a": ["b"], "b": [], "c": []})
     ('b', 'a', 'c')
     """
-    order = _sorted_so_far(parents, children)
-    if len(order) < len(parents):
-        raise GraphError(f"the graph has a cycle: {chain(find_cycle(parents))}")
-    return tuple(order)
-
-
-def _sorted_so_far(parents: Links[Node], children: Links[Node]) -> list[Node]:
-    """The topological order up to the nodes that are on cycles or below them."""
+    if children is None:
+        children = links(((p, x) for x, ps in parents.items() for p in ps), parents)[1]
     n_waiting = {x: len(ps) for x, ps in parents.items()}
     heap = [x for x, n in n_waiting.items() if not n]
     heapify(heap)
@@ -63,7 +58,9 @@ def _sorted_so_far(parents: Links[Node], children: Links[Node]) -> list[Node]:
             n_waiting[child] -= 1
             if not n_waiting[child]:
                 heappush(heap, child)
-    return order
+    if len(order) < len(parents):
+        raise GraphError(f"the graph has a cycle: {chain(find_cycle(parents))}")
+    return tuple(order)
 
 
 def reach(start: Iterable[Node], links: Links[Node]) -> set[Node]:
@@ -162,10 +159,14 @@ def find_cycle(parents: Links[Node]) -> list[Node]:
     >>> find_cycle({"a": ["b"], "b": ["a"], "c": ["a"]})
     ['a', 'b', 'a']
     """
-    above, below = links(((p, child) for child, ps in parents.items() for p in ps), parents)
-    left = above.keys() - _sorted_so_far(above, below)
-    if not left:
+    sorter, left = TopologicalSorter(parents), set(parents)
+    try:
+        sorter.prepare()
         return []
+    except CycleError:  # left over are the nodes on cycles or below them
+        while ready := sorter.get_ready():
+            left.difference_update(ready)
+            sorter.done(*ready)
     path: dict[Node, None] = {}
     here = min(left)
     while here not in path:
@@ -188,14 +189,19 @@ def chain(names: Sequence[object], limit: int = 10) -> str:
     return " -> ".join(cut if len(cut) <= limit else [*cut[: limit - 1], "...", cut[-1]])
 
 
-def compelled_parents(order: Sequence[Node], parents: Links[Node]) -> dict[Node, set[Node]]:
-    """Of each node the parents that it has in every Markov-equivalent graph (Chickering 1995, Label-Edges).
+def class_edges(
+    order: Sequence[Node], parents: Links[Node], refused: Collection[tuple[Node, Node]] = ()
+) -> tuple[list[tuple[Node, Node]], list[tuple[Node, Node]]]:
+    """The arrows that all graphs of a Markov equivalence class share, and the edges without a direction (Chickering 1995,
+    Label-Edges); graphs with one of the `refused` arrows (parent, child) do not count.
 
     Children y are visited in topological order, and only the last parent x of y is looked at. When some compelled w -> x has
     no w -> y, or some z -> y has no edge to x, every arrow into y is compelled; otherwise those from the compelled w are.
 
-    >>> compelled_parents("abcd", {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]})["d"]
-    {'c'}
+    >>> class_edges("abcd", {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]})
+    ([('a', 'c'), ('b', 'c'), ('c', 'd')], [])
+    >>> class_edges("abc", {"a": [], "b": ["a"], "c": ["b"]})
+    ([], [('a', 'b'), ('b', 'c')])
     """
     position = {name: i for i, name in enumerate(order)}
     strong: dict[Node, set[Node]] = {name: set() for name in order}
@@ -208,7 +214,10 @@ def compelled_parents(order: Sequence[Node], parents: Links[Node]) -> dict[Node,
             strong[y] = set(strong[x])
         else:
             strong[y] = into
-    return strong
+    edges = [(x, y) for y in order for x in parents[y]]
+    arrows = [(x, y) for x, y in edges if x in strong[y] or (y, x) in refused]
+    lines = [(x, y) for x, y in edges if x not in strong[y] and (y, x) not in refused]
+    return meek(arrows, lines) if refused else (arrows, lines)
 
 
 def _around(directed: Pairs[Node], undirected: Pairs[Node]) -> tuple[defaultdict[Node, set[Node]], ...]:

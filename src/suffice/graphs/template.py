@@ -165,7 +165,7 @@ class Template(GraphValue):
         >>> Template("y[-1], u -> y").parents("y")
         ('y[-1]', 'u')
         """
-        return self._of(self._parents, x)
+        return self._parents[x] if x in self else self._refuse(x)
 
     def parents_at(self, x: str, t: int) -> tuple[str, ...]:
         """The parents of x at step t, which counts from 0, in relative names.
@@ -177,7 +177,7 @@ class Template(GraphValue):
         if whole_steps(t, "a step", 0) >= self.order:
             return self.parents(x)
         if self._first is not None:
-            return self._of(self._first[t], x)
+            return self._first[t][x] if x in self else self._refuse(x)
         return tuple(p for p in self.parents(x) if variable_and_lag(p)[1] <= t)
 
     def own_at(self, x: str, t: int) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Any, TypeAlias
 
 from suffice.errors import GraphError, nearest
@@ -31,52 +31,34 @@ MAX_PRODUCT = 200_000
 """Edges that comma lists on both sides of arrows may spell in one text: 1,000 names -> 1,000 names is a slip of the pen."""
 
 
-def parse_arrows(text: str) -> tuple[list[str], list[Edge]]:
-    """The names and the edges of a text of arrows, in the order of their first mention.
-
-    >>> parse_arrows("a, b -> c; e")
-    (['a', 'b', 'c', 'e'], [('a', 'c'), ('b', 'c')])
-    """
-    return parse_dot(text) if "{" in text and is_dot(text) else _parse(text, _ARROWS)
-
-
-def parse_lines(text: str) -> tuple[list[str], list[Edge]]:
-    """The names and the edges of a text of lines, in the order of their first mention.
-
-    >>> parse_lines("a -- b, c; d")
-    (['a', 'b', 'c', 'd'], [('a', 'b'), ('a', 'c')])
-    """
-    if text.lstrip().startswith(("graph", "strict graph")) and "{" in text:
-        raise GraphError("this is Graphviz's language, which is only written; an undirected graph is read as 'a -- b; b -- c'")
-    return _parse(text, _LINES)
-
-
 def has_lines(text: str) -> bool:
     """Whether a text spells an undirected graph: `--` between blanks, which no text of arrows has.
 
     >>> has_lines("a -- b; c"), has_lines("a -> b"), has_lines('"a -- b" -> c')
     (True, False, False)
     """
-    return any(m.group() == "--" and _looks_like_arrow(text, m) for m in _MARK.finditer(text))
+    return any(m.group() == "--" and _looks_like_arrow(text, m.start(), "--") for m in _MARK.finditer(text))
 
 
-def _parse(text: str, marks: Mapping[str, str]) -> tuple[list[str], list[Edge]]:
+def parse_text(text: str, marks: Mapping[str, str] = _ARROWS) -> tuple[list[str], list[Edge]]:
+    """The names and the edges of a text of arrows, or of lines, in the order of their first mention.
+
+    >>> parse_text("a, b -> c; e")
+    (['a', 'b', 'c', 'e'], [('a', 'c'), ('b', 'c')])
+    """
+    if marks is _ARROWS and "{" in text and is_dot(text):
+        return parse_dot(text)
     text = re.sub(r"(?m)^[ \t]*#.*$", "", text)
     names: dict[str, None] = {}
     edges: list[Edge] = []
     left, group, arrow = [], [], ""  # type: list[str], list[str], str
-    name_may_follow, n_products = True, 0
-    for mark, name, at in _tokens(text, marks):
-        if mark == "name":
-            if not name_may_follow:
-                raise _syntax_error(text, at, "two names without a mark between them")
+    n_products = 0
+    for name, mark, found, at in _tokens(text, marks):
+        if name:
             names[name] = None
             group.append(name)
-            name_may_follow = False
-            continue
-        if name_may_follow and (group or arrow or mark != ";"):
-            raise _syntax_error(text, at, f"a name is missing {'at the end' if at >= len(text) else 'before ' + show(name)}")
-        name_may_follow = True
+        elif group or arrow or mark != ";":
+            raise _syntax_error(text, at, f"a name is missing {'at the end' if at >= len(text) else 'before ' + show(found)}")
         if mark == ",":
             continue
         if len(left) > 1 and len(group) > 1:
@@ -88,24 +70,22 @@ def _parse(text: str, marks: Mapping[str, str]) -> tuple[list[str], list[Edge]]:
     return list(names), edges
 
 
-def _tokens(text: str, marks: Mapping[str, str]) -> Iterator[tuple[str, str, int]]:
-    """Triples (mark, its text or the name, position); the mark is `name`, one of `marks`, `,` or `;`, and `;` comes last."""
+def _tokens(text: str, marks: Mapping[str, str]) -> Iterator[tuple[str, str, str, int]]:
+    """The name before each mark, if there is one; the mark: one of `marks`, `,` or `;`, which comes last; its text and place."""
     start = 0
-    for match in _MARK.finditer(text):
-        found, at = match.group(), match.start()
+    for match in chain(_MARK.finditer(text), [None]):
+        found, at = (";", len(text)) if match is None else (match.group(), match.start())
         if found == '"':
             raise _syntax_error(text, at, "a quote that does not end")
         mark = marks.get(found) or (";" if found[0] in ";\n" else found)
         known = mark in (",", ";") or found in marks
-        if found[0] == '"' or (not known and not _looks_like_arrow(text, match)):
+        if found[0] == '"' or (not known and not _looks_like_arrow(text, at, found)):
             continue
         if not known:
             raise _syntax_error(text, at, f"{show(found)} {_not_a_mark(found, marks)}")
-        yield from _name(text, start, at)
-        yield mark, found, at
-        start = match.end()
-    yield from _name(text, start, len(text))
-    yield ";", "", len(text)
+        name = text[start:at].strip()
+        yield _unquoted(text, name, start) if '"' in name or _ODD.search(name) else name, mark, found, at
+        start = at + len(found)
 
 
 def _not_a_mark(found: str, marks: Mapping[str, str]) -> str:
@@ -116,33 +96,27 @@ def _not_a_mark(found: str, marks: Mapping[str, str]) -> str:
     return f"is not an arrow{line}: write -> or <-, or quote the name that it is part of"
 
 
-def _looks_like_arrow(text: str, run: re.Match[str]) -> bool:
+def _looks_like_arrow(text: str, at: int, found: str) -> bool:
     """`<->`, `-->`, and `-` or `--` between blanks are mistakes; any other run of `<`, `>`, `-` is part of a name, as in `x-ray`,
     or of a lag, as in `x[ - 1]`."""
-    found = run.group()
     if "->" in found or "<-" in found or found in _ARROWS:
         return True
-    around = text[max(run.start() - 1, 0) : run.start()] + text[run.end() : run.end() + 1]
-    return (
-        set(found) == {"-"}
-        and len(around) == 2
-        and not around.strip()
-        and not text[max(run.start() - 9, 0) : run.start()].rstrip().endswith("[")
-    )
+    before, end = text[max(at - 9, 0) : at], at + len(found)
+    around = before[-1:] + text[end : end + 1]
+    return set(found) == {"-"} and len(around) == 2 and not around.strip() and not before.rstrip().endswith("[")
 
 
-def _name(text: str, start: int, end: int) -> Iterator[tuple[str, str, int]]:
-    name = text[start:end].strip()
-    if '"' in name:
-        if not _QUOTED.fullmatch(name):
-            raise _syntax_error(text, start, "a quoted name must stand alone between the marks")
-        name = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], name[1:-1], flags=re.DOTALL)
-        if not name.strip():
-            raise _syntax_error(text, start, "a blank name")
-    elif odd := _ODD.search(name):
-        raise _syntax_error(text, start, f"{show(odd.group())} is no part of a name: write -> or <-, or quote the name")
-    if name:
-        yield "name", name, start
+def _unquoted(text: str, name: str, start: int) -> str:
+    """What stands in quotes; a name without any may not hold all marks."""
+    if '"' not in name:
+        odd = _ODD.findall(name)[0]
+        raise _syntax_error(text, start, f"{show(odd)} is no part of a name: write -> or <-, or quote the name")
+    if not _QUOTED.fullmatch(name):
+        raise _syntax_error(text, start, "a quoted name must stand alone between the marks")
+    name = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], name[1:-1], flags=re.DOTALL)
+    if not name.strip():
+        raise _syntax_error(text, start, "a blank name")
+    return name
 
 
 def parse_modelstring(text: str) -> tuple[list[str], list[Edge]]:
@@ -179,14 +153,17 @@ def read_directed(x: Any) -> tuple[list[str], list[Edge]]:
     (['c'], [('b', 'c'), ('a', 'c')])
     """
     if isinstance(x, str):
-        return parse_modelstring(x.strip()) if x.lstrip().startswith("[") else parse_arrows(x)
+        return parse_modelstring(x.strip()) if x.lstrip().startswith("[") else parse_text(x)
     if isinstance(x, Mapping):
-        return [checked_name(c) for c in x], [(checked_name(p), c) for c, ps in x.items() for p in _parents_of(c, ps)]
-    if is_networkx(x):
-        if not x.is_directed():
-            raise GraphError("the networkx graph is undirected; a Dag needs a DiGraph")
-        return read_networkx(x)
-    return [], read_pairs(x)
+        names, edges = [checked_name(child) for child in x], []
+        for child, parents in x.items():
+            if not isinstance(parents, Iterable):
+                raise GraphError(f"the parents of {show(child)} must be a list of names, not {show(parents)}")
+            edges += [(checked_name(p), child) for p in ([parents] if isinstance(parents, str) else _in_order(parents))]
+        return names, edges
+    if is_networkx(x) and not x.is_directed():
+        raise GraphError("the networkx graph is undirected; a Dag needs a DiGraph")
+    return _read_networkx(x) if is_networkx(x) else ([], read_pairs(x))
 
 
 def read_undirected(x: Any) -> tuple[list[str], list[Edge]]:
@@ -196,28 +173,22 @@ def read_undirected(x: Any) -> tuple[list[str], list[Edge]]:
     (['a', 'b', 'c'], [('a', 'b')])
     """
     if isinstance(x, str):
-        return parse_lines(x)
-    if is_networkx(x):
-        if x.is_directed():
-            raise GraphError("the networkx graph is directed; a Graph needs an undirected one: Dag(g).moral() or .skeleton()")
-        return read_networkx(x)
-    return [], read_pairs(x)
-
-
-def _parents_of(child: str, parents: object) -> Iterable[object]:
-    if isinstance(parents, str):
-        return [parents]
-    if not isinstance(parents, Iterable):
-        raise GraphError(f"the parents of {show(child)} must be a list of names, not {show(parents)}")
-    return _in_order(parents)
+        if x.lstrip().startswith(("graph", "strict graph")) and "{" in x:
+            raise GraphError(
+                "this is Graphviz's language, which is only written; an undirected graph is read as 'a -- b; b -- c'"
+            )
+        return parse_text(x, _LINES)
+    if is_networkx(x) and x.is_directed():
+        raise GraphError("the networkx graph is directed; a Graph needs an undirected one: Dag(g).moral() or .skeleton()")
+    return _read_networkx(x) if is_networkx(x) else ([], read_pairs(x))
 
 
 def is_networkx(x: object) -> bool:
     return all(hasattr(x, attribute) for attribute in ("nodes", "edges", "is_directed"))
 
 
-def read_networkx(graph: Any) -> tuple[list[str], list[Edge]]:
-    return [checked_name(x) for x in graph.nodes], [_pair(e) for e in graph.edges()]
+def _read_networkx(graph: Any) -> tuple[list[str], list[Edge]]:
+    return [checked_name(x) for x in graph.nodes], read_pairs(graph.edges())
 
 
 def read_pairs(pairs: Iterable[Any]) -> list[Edge]:
@@ -228,22 +199,21 @@ def read_pairs(pairs: Iterable[Any]) -> list[Edge]:
     """
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise GraphError(f"expected pairs of names, not {show(pairs)}")
-    return [_pair(e) for e in _in_order(pairs)]
+    edges = []
+    for edge in _in_order(pairs):
+        try:
+            a, b = edge
+        except (TypeError, ValueError):
+            a = b = None
+        if a is None or isinstance(edge, (str, set, frozenset)):
+            raise GraphError(f"an edge is a pair of names, not {show(edge)}")
+        edges.append((checked_name(a), checked_name(b)))
+    return edges
 
 
 def _in_order(items: Iterable[Any]) -> Iterable[Any]:
     """A set has no order of its own, or worse, another one in each process: it is sorted."""
     return sorted(items, key=repr) if isinstance(items, (set, frozenset)) else items
-
-
-def _pair(edge: Any) -> Edge:
-    try:
-        a, b = edge
-    except (TypeError, ValueError):
-        a = b = None
-    if a is None or isinstance(edge, (str, set, frozenset)):
-        raise GraphError(f"an edge is a pair of names, not {show(edge)}")
-    return checked_name(a), checked_name(b)
 
 
 def checked_name(name: object) -> str:
@@ -254,8 +224,19 @@ def checked_name(name: object) -> str:
     return str(name)
 
 
-def check_edges(pairs: list[Edge]) -> None:
-    """Refuse an edge from a node to itself and an edge that is given twice."""
+def all_nodes(mentioned: Iterable[str], pairs: Sequence[Edge], nodes: Iterable[str] | None = None) -> tuple[str, ...]:
+    """The sorted names of all nodes. What is refused: when `nodes` are given, a name outside them; an edge from a node to itself,
+    and one that is given twice.
+
+    >>> all_nodes(["e"], [("a", "b")])
+    ('a', 'b', 'e')
+    """
+    found = {*mentioned, *(x for e in pairs for x in e)}
+    if nodes is not None:
+        known = {checked_name(x) for x in ([nodes] if isinstance(nodes, str) else nodes)}
+        if not found <= known:
+            raise unknown_node(min(found - known), known)
+        found = known
     seen = set(pairs)
     for a, b in pairs:
         if a == b:
@@ -264,21 +245,7 @@ def check_edges(pairs: list[Edge]) -> None:
             if (a, b) not in seen:
                 raise GraphError(f"the edge from {show(a)} to {show(b)} is given twice")
             seen.remove((a, b))
-
-
-def all_nodes(mentioned: Iterable[str], pairs: Iterable[Edge], nodes: Iterable[str] | None) -> tuple[str, ...]:
-    """The sorted names of all nodes; when `nodes` are given, a name outside them is refused.
-
-    >>> all_nodes(["e"], [("a", "b")], None)
-    ('a', 'b', 'e')
-    """
-    found = {*mentioned, *(x for e in pairs for x in e)}
-    if nodes is None:
-        return tuple(sorted(found))
-    known = {checked_name(x) for x in ([nodes] if isinstance(nodes, str) else nodes)}
-    if not found <= known:
-        raise unknown_node(min(found - known), known)
-    return tuple(sorted(known))
+    return tuple(sorted(found))
 
 
 def unknown_node(name: object, known: Iterable[str]) -> GraphError:

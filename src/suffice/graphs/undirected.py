@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from suffice.errors import GraphError, TooLarge, listing
 from suffice.graphs.chordal import MAX_CLIQUES, fill_in, is_perfect, perfect_order, sequence_of_cliques
 from suffice.graphs.paths import links, reach, shortest_path
-from suffice.graphs.text import Edge, all_nodes, check_edges, has_lines, quote_name, read_undirected, written_in_lines
+from suffice.graphs.text import Edge, all_nodes, has_lines, quote_name, read_undirected, written_in_lines
 from suffice.graphs.value import GraphValue
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ class Graph(GraphValue):
         mentioned, pairs = (list(x.nodes), list(x.edges)) if isinstance(x, Graph) else read_undirected(x)
         edges = sorted((min(e), max(e)) for e in pairs)
         names = all_nodes(mentioned, edges, nodes)
-        check_edges(edges)
         before, after = links(edges, names)
         neighbours = {x: tuple(sorted(before[x] + after[x])) for x in names}
         vars(self).update(nodes=names, edges=tuple(edges), _neighbours=neighbours, _links=neighbours, _key=(names, tuple(edges)))
@@ -81,7 +80,7 @@ class Graph(GraphValue):
         >>> Graph([("a", "b")]).neighbours("b")
         ('a',)
         """
-        return self._of(self._neighbours, x)
+        return self._neighbours[x] if x in self else self._refuse(x)
 
     def cliques(self) -> tuple[tuple[str, ...], ...]:
         """The maximal sets of nodes that are all joined to each other, each sorted, in their order.

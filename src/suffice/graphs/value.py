@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NoReturn
 
 from suffice.errors import listing
 from suffice.graphs.text import Edge, quote_name, unknown_node
 from suffice.pictures import Focus, Picture, Pictured, PictureEdge, PictureNode
-
-_T = TypeVar("_T")
 
 
 class GraphValue(Pictured):
@@ -41,15 +39,14 @@ class GraphValue(Pictured):
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and name in self._links
 
-    def _of(self, links: Mapping[str, _T], x: object) -> _T:
-        if not isinstance(x, str) or x not in links:
-            raise unknown_node(x, self.nodes)
-        return links[x]
+    def _refuse(self, x: object) -> NoReturn:
+        raise unknown_node(x, self.nodes)
 
     def _set(self, names: str | Iterable[str]) -> set[str]:
         found = [names] if isinstance(names, str) or not isinstance(names, Iterable) else list(names)
         for name in found:
-            self._of(self._links, name)
+            if name not in self:
+                self._refuse(name)
         return set(found)
 
     def _lone(self, edges: Iterable[Edge]) -> str:

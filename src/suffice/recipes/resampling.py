@@ -36,7 +36,7 @@ from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import Problem, is_directed
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import PER_CELL, Plan
-from suffice.structure.search import problem_of, search, window_of, with_most_parents
+from suffice.structure.search import problem_of, search, with_most_parents
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
@@ -128,7 +128,7 @@ def bootstrap(
     if isinstance(data, Statistics):
         raise DataError("a bootstrap resamples rows, and statistics have none; give the data itself")
     _, budget = options_of("bootstrap", limits, Limits)
-    given = window_of(data, lags)
+    given = StepWindow.of(data, lags) if isinstance(data, Sequences) or lags is not None else data
     watch = budget.watch("bootstrap")
     asked = (score, method, constraints)
     rows: Data | Sequences

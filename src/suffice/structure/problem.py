@@ -64,25 +64,24 @@ class Problem:
     lags: Mapping[str, int] | None = None
     """Of steps of sequences: the variables, and how far back each is looked at; the other names are these in the past."""
     families: Mapping[str, Any] = field(default_factory=dict)
-    """The families of the variables that are regressions."""
+    """The families of the variables that are regressions,"""
+    regressions: dict[int, Any] = field(init=False)
+    """and the same by number."""
+    n: int = field(init=False)
+    n_open: int = field(init=False)
+    """How many variables may have parents."""
+    names: tuple[str, ...] = field(init=False)
+    number: dict[str, int] = field(init=False)
+    """The number of each name."""
+    given: frozenset[int] = field(init=False)
+    """The variables that lie in the past: they have no parents, and no score."""
 
-    @property
-    def n(self) -> int:
-        return len(self.variables)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(v.name for v in self.variables)
-
-    @cached_property
-    def given(self) -> frozenset[int]:
-        """The variables that lie in the past: they have no parents, and no score."""
-        return frozenset(i for i, name in enumerate(self.names) if self.lags is not None and name not in self.lags)
-
-    @property
-    def n_open(self) -> int:
-        """How many variables may have parents."""
-        return self.n - len(self.given)
+    def __post_init__(self) -> None:
+        self.names = tuple(v.name for v in self.variables)
+        self.number = {name: i for i, name in enumerate(self.names)}
+        self.given = frozenset(i for i, name in enumerate(self.names) if self.lags is not None and name not in self.lags)
+        self.n, self.n_open = len(self.names), len(self.names) - len(self.given)
+        self.regressions = {self.number[name]: family for name, family in self.families.items()}
 
     @cached_property
     def scores(self) -> ScoreSource:
@@ -98,11 +97,6 @@ class Problem:
             memory=self.progress.memory,
         )
         return RegressionScores(scores, self.regressions) if self.families else scores
-
-    @cached_property
-    def regressions(self) -> dict[int, Any]:
-        """The families of the variables that are regressions, by number."""
-        return {self.number[name]: family for name, family in self.families.items()}
 
     def refuse_regressions(self, method: Any, why: str) -> None:
         """Refuse the regressions of a problem that a method cannot search with."""
@@ -122,11 +116,6 @@ class Problem:
         """The graph of these parents, by name."""
         return Dag({self.names[i]: [self.names[p] for p in chosen] for i, chosen in enumerate(parents)})
 
-    @cached_property
-    def number(self) -> dict[str, int]:
-        """The number of each name."""
-        return {name: i for i, name in enumerate(self.names)}
-
     def parents(self, dag: Dag) -> list[Parents]:
         """The parents of each node in a graph, by number."""
         return [tuple(sorted(self.number[p] for p in dag.parents(name))) for name in self.names]
@@ -143,7 +132,9 @@ class Problem:
 
     def is_one_way(self, parent: int, child: int) -> bool:
         """Whether an edge the other way round does not exist, or makes another model of it: one end is a regression."""
-        return not self.has_family(parent, (child,)) or not self.regressions.keys().isdisjoint((parent, child))
+        if parent in self.given or not self.regressions.keys().isdisjoint((parent, child)):
+            return True
+        return not has_family(self.variables[parent], [self.variables[child]])
 
     def n_parameters(self, child: int, parents: Parents) -> int:
         """How many parameters a family has."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
@@ -22,6 +22,7 @@ from suffice.limits import NO_LIMITS, Budget, Limits, bytes_of, options_of
 from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
+from suffice.structure.constraints.rules import Rules
 from suffice.structure.lagged.windows import StepWindow, method_at_other_steps, with_first_steps
 from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import Method, Outcome, Problem, is_directed, outcome_so_far
@@ -122,14 +123,13 @@ def search(
     """
     chosen: Method = _check_able(Orders() if method is None else method, "run", METHODS)
     _, budget = options_of("search", limits, Limits)
-    rows = window_of(data, lags)
+    rows = StepWindow.of(data, lags) if isinstance(data, Sequences) or lags is not None else data
     if isinstance(data, Sequences) and not is_directed(chosen):
         raise DataError(f"{type(chosen).__name__} finds graphs without directions, and steps of sequences have one: time's")
     problem = problem_of(
         rows, score, constraints, budget, seed=seed, method=chosen, what=type(chosen).__name__, families=families
     )
-    chosen, problem = with_most_parents(chosen, problem)
-    chosen = within_gathered(chosen, problem, asked=method is not None)
+    chosen, problem = with_most_parents(chosen, problem, asked=method is not None)
     tell_of_few_rows(chosen, problem)
     if dry_run:
         return Plan.of(problem, chosen)
@@ -152,16 +152,19 @@ def search(
     with problem.progress.memory:
         found: Found | FoundGraph = found_by(chosen, problem)
         if isinstance(found, Found):
-            for remark in found.remarks_with_remedies:
+            for remark in found.remarks_with_remedies if problem.families else ():
                 note(remark)
             found = with_first_steps(found, rows, ask) if isinstance(data, Sequences) else found
-        if found.finished:
+        if found.finished and budget.checkpoint is not None:
             problem.progress.memory.finish()
     return found
 
 
-def with_most_parents(method: Method, problem: Problem) -> tuple[Method, Problem]:
-    """A maximum of parents that is only the method's default gives way to that of the constraints, of the variables they name.
+def with_most_parents(method: Method, problem: Problem, *, asked: bool = True) -> tuple[Method, Problem]:
+    """The method and the problem with the maximum of parents that holds.
+
+    One that is only the method's default gives way to that of the constraints, of the variables they name, and to what statistics
+    were gathered for; one that was `asked` for and was not gathered is refused.
 
     >>> from suffice.constraints import MaxParents
     >>> rows = {name: ["u", "v"] for name in "abcdef"}
@@ -169,30 +172,26 @@ def with_most_parents(method: Method, problem: Problem) -> tuple[Method, Problem
     >>> method.max_parents, problem.rules.max_parents.tolist()
     (5, [5, 3, 3, 3, 3, 3])
     """
-    asked = [None if problem.constraints is None else problem.constraints.most_parents(name) for name in problem.names]
-    usual = method.most_parents(problem.n) if hasattr(method, "most_parents") else getattr(method, "max_parents", None)
-    chosen = getattr(method, "max_parents", None) != getattr(type(method), "max_parents", None)
-    if not isinstance(usual, int) or chosen or all(most is None for most in asked):
-        return method, problem
-    limits = [usual if most is None else most for most in asked]
-    rules = replace(problem.rules, max_parents=np.minimum(problem.rules.max_parents, limits))
-    return replace(method, max_parents=max(limits)), replace(problem, rules=rules)  # type: ignore[type-var]
-
-
-def within_gathered(method: Method, problem: Problem, *, asked: bool = True) -> Method:
-    """The method with no more parents than statistics were gathered for: a number that was asked for is refused instead."""
+    chosen: Any = method
+    if problem.constraints is not None and getattr(method, "max_parents", None) == getattr(type(method), "max_parents", None):
+        usual = chosen.most_parents(problem.n) if hasattr(method, "most_parents") else getattr(method, "max_parents", None)
+        named = [problem.constraints.most_parents(name) for name in problem.names]
+        if isinstance(usual, int) and any(most is not None for most in named):
+            limits = [usual if most is None else most for most in named]
+            rules = replace(problem.rules, max_parents=np.minimum(problem.rules.max_parents, limits))
+            chosen, problem = replace(chosen, max_parents=max(limits)), replace(problem, rules=rules)
     gathered = problem.data.max_parents if isinstance(problem.data, Statistics) else None
-    most = int(problem.rules_of(method).max_parents.max(initial=0))
-    if not gathered or most <= gathered or not _counts_parents(method):
-        return method
+    most = int(problem.rules_of(chosen).max_parents.max(initial=0))
+    if not gathered or most <= gathered or "max_parents" not in getattr(method, "__dataclass_fields__", ()):
+        return chosen, problem
     if asked and most < problem.n - 1:
         raise FitError(
-            f"the statistics were gathered for up to {gathered} parents, and {in_words(method)} asks for up to {most}: "
+            f"the statistics were gathered for up to {gathered} parents, and {in_words(chosen)} asks for up to {most}: "
             f"search with {argument('max_parents', gathered)}, or gather them again, "
             f"{Remedy(f'gather(data, max_parents={most})', f'suffice gather --max-parents {most}')}"
         )
     note(f"at most {quantity(gathered, 'parent')}: the statistics were gathered for no more")
-    return replace(method, max_parents=gathered)  # type: ignore[type-var]
+    return replace(chosen, max_parents=gathered), problem
 
 
 def tell_of_few_rows(method: Method, problem: Problem) -> None:
@@ -200,7 +199,11 @@ def tell_of_few_rows(method: Method, problem: Problem) -> None:
 
     By chance, two columns gain more than ½ d ln N with the probability that a chi-square of d degrees exceeds d ln N.
     """
-    if not _counts_parents(method) or isinstance(problem.score, GraphPosterior) or problem.n < 2:
+    if (
+        "max_parents" not in getattr(method, "__dataclass_fields__", ())
+        or isinstance(problem.score, GraphPosterior)
+        or problem.n < 2
+    ):
         return
     states = np.median([v.n_states if isinstance(v, Finite) else 2 for v in problem.variables])
     df, weight = max(states - 1.0, 1.0) ** 2, max(problem.data.weight, 1.0)
@@ -214,14 +217,10 @@ def tell_of_few_rows(method: Method, problem: Problem) -> None:
         )
 
 
-def _counts_parents(method: Method) -> bool:
-    """Whether a method searches by scores of parent sets, and so has a maximum of parents."""
-    return is_dataclass(method) and "max_parents" in {f.name for f in fields(method)}
-
-
 def found_by(method: Method, problem: Problem) -> Any:
     """What a method finds; the best so far where a limit or Ctrl-C stops it."""
-    check(Plan.of(problem, method), problem.memory_limit)
+    if problem.memory_limit is not None:
+        check(Plan.of(problem, method), problem.memory_limit)
     finished, time_limit = True, problem.progress.time_limit
     try:
         outcome = outcome_of(method, problem)
@@ -238,15 +237,6 @@ def found_by(method: Method, problem: Problem) -> Any:
     if isinstance(outcome, Outcome):
         return Found.of(problem, method, outcome, finished)
     return outcome.to_found(problem, method, finished)
-
-
-def window_of(data: Any, lags: Any) -> Any:
-    """The data, of sequences a window over their steps: a search of that looks at nothing else, and so not at the first steps."""
-    if isinstance(data, Sequences):
-        return StepWindow.of(data, lags)
-    if lags is not None:
-        raise DataError("lags= need sequences: search(sequences(data, by, order), lags=...)")
-    return data
 
 
 def problem_of(
@@ -296,8 +286,11 @@ def problem_of(
         if method is not None and not is_directed(method):
             rows.require_all_cells(f"{type(method).__name__}, which finds graphs without directions,")
         note(f"{rows.suppression.in_words()}: what parents gain is counted where cells are left")
-    known = constraints or Constraints()
-    rules = known.rules(variables, regressions) if is_directed(method) else method.rules(known, variables)
+    if is_directed(method):
+        kinds = variables, regressions
+        rules = Rules.of_kinds(*kinds) if constraints is None else constraints.rules(*kinds)
+    else:
+        rules = method.rules(constraints or Constraints(), variables)
     return Problem(
         rows,
         variables,
@@ -327,14 +320,10 @@ def _refuse_families(data: Any, method: Any) -> None:
 
 def outcome_of(method: Method, problem: Problem) -> Any:
     """What a method finds, within constraints that are about more than single edges, too."""
-    if not is_directed(method):
+    known = problem.constraints
+    if known is None or not (known.adjacent or known.not_ancestor) or not is_directed(method):
         return method.run(problem)
-    constraints = problem.constraints or Constraints()
-    pairs = [
-        [(problem.number[a], problem.number[b]) for a, b in kind] for kind in (constraints.adjacent, constraints.not_ancestor)
-    ]
-    if not any(pairs):
-        return method.run(problem)
+    pairs = [[(problem.number[a], problem.number[b]) for a, b in kind] for kind in (known.adjacent, known.not_ancestor)]
     from suffice.structure.methods.branching import search_branches
 
     return search_branches(method, problem, *pairs)

@@ -21,7 +21,7 @@ from suffice.errors import FormatError, GraphError, listing, nearest
 from suffice.errors.remedies import TIERS, in_python
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
-from suffice.graphs.text import Edge, check_edges, checked_name, show
+from suffice.graphs.text import Edge, all_nodes, checked_name, show
 from suffice.structure.constraints.contradictions import (
     ConstraintParts,
     EdgeByEdge,
@@ -35,7 +35,7 @@ from suffice.structure.constraints.contradictions import (
     tier_names,
 )
 from suffice.structure.constraints.rules import Rules, ancestors
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Variable
 
 EDGES = ("forbidden", "required", "adjacent", "not_ancestor")
 """The kinds of constraints that are pairs of names."""
@@ -131,7 +131,7 @@ class Constraints(ConstraintParts):
         if self.max_parents is not None or self.max_parents_of:
             most[:] = [n - 1 if (k := self.most_parents(v.name)) is None else min(k, n - 1) for v in variables]
         above = ancestors([np.flatnonzero(row).tolist() for row in required])
-        allowed = self._allowed_by_themselves(variables, number, regressions) & ~above.T
+        allowed = self._allowed_by_themselves(Rules.of_kinds(variables, regressions).allowed, number) & ~above.T
         above |= np.eye(n, dtype=bool)
         for a, b in self.not_ancestor:
             allowed[np.ix_(above[number[b]], above[:, number[a]])] = False
@@ -139,14 +139,9 @@ class Constraints(ConstraintParts):
         allowed[full] = required[full]
         return Rules(allowed, required, most)
 
-    def _allowed_by_themselves(
-        self, variables: Sequence[Variable], number: Mapping[str, int], regressions: Collection[str]
-    ) -> Bools:
+    def _allowed_by_themselves(self, allowed: Bools, number: Mapping[str, int]) -> Bools:
         """The edges, as [child, parent], that no constraint on a single edge is against: what `EdgeByEdge` says of one edge."""
-        n = len(variables)
-        finite, real = (np.array([isinstance(v, kind) for v in variables], bool) for kind in (Finite, Real))
-        real[_numbers(regressions, number)] = True  # a regression may have any parents, as a real variable may
-        allowed: Bools = ~np.eye(n, dtype=bool) & (real[:, None] | finite)
+        n = len(allowed)
         allowed[_cells(self.forbidden, number)] = False
         for tiering in self.tiers:
             tier = np.full(n, -1)
@@ -287,7 +282,7 @@ class Candidates(Constraints):
             raise GraphError(f"candidates are a mapping from a child to a list of parents, not {show(parents)}")
         lists = {checked_name(c): names_in(names, f"the list of candidates of {show(c)}") for c, names in parents.items()}
         for child, names in lists.items():
-            check_edges([(name, child) for name in names])
+            all_nodes([], [(name, child) for name in names])
         self._hold(candidates=tuple(sorted(lists.items())))
 
 

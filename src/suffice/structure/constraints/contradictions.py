@@ -15,7 +15,7 @@ from suffice.errors.remedies import as_regression
 from suffice.families import has_family
 from suffice.graphs import Dag
 from suffice.graphs.paths import Links, chain, find_cycle, links, reach, shortest_path
-from suffice.graphs.text import Edge, check_edges, checked_name, is_networkx, read_directed, read_pairs, show
+from suffice.graphs.text import Edge, all_nodes, checked_name, is_networkx, read_directed, read_pairs, show
 from suffice.variables import Finite, Variable
 
 
@@ -148,7 +148,7 @@ def edges_in(items: Iterable[Any]) -> tuple[Edge, ...]:
     found: set[Edge] = set()
     for item in items:
         found.update(_edges_of(getattr(item, "dag", item)))  # a network stands for its graph
-    check_edges(sorted(found))
+    all_nodes([], sorted(found))
     return tuple(sorted(found))
 
 

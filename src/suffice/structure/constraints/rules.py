@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import comb
 
@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Bools, Ints
 from suffice.errors import FitError
-from suffice.graphs.paths import links, topological_order
+from suffice.graphs.paths import topological_order
+from suffice.variables import Finite, Real, Variable
 
 Parents = tuple[int, ...]
 
@@ -37,6 +38,20 @@ class Rules:
         """Every edge allowed, none required, and at most `max_parents` parents."""
         most = n - 1 if max_parents is None else min(max_parents, max(n - 1, 0))
         return Rules(~np.eye(n, dtype=bool), np.zeros((n, n), bool), np.full(n, most, np.int64))
+
+    @staticmethod
+    def of_kinds(variables: Sequence[Variable], regressions: Collection[str] = ()) -> Rules:
+        """Every edge allowed for which there is a family: numbers are parents of real variables and of `regressions` only.
+
+        >>> Rules.of_kinds([Finite("a", ["u", "v"]), Real("b")]).allowed.astype(int)
+        array([[0, 0],
+               [1, 0]])
+        """
+        rules = Rules.free(len(variables))
+        finite = np.array([isinstance(v, Finite) for v in variables], bool)
+        any_parents = np.array([isinstance(v, Real) or v.name in regressions for v in variables], bool)
+        rules.allowed[~any_parents[:, None] & ~finite] = False
+        return rules
 
     @property
     def n(self) -> int:
@@ -122,7 +137,7 @@ def ancestors(parents: Sequence[Sequence[int]]) -> Bools:
            [1, 1, 0]])
     """
     above = np.zeros((len(parents), len(parents)), bool)
-    for x in topological_order(*links(((p, c) for c, ps in enumerate(parents) for p in ps), range(len(parents)))):
+    for x in topological_order(dict(enumerate(parents))):
         for p in parents[x]:
             above[x] |= above[p]
             above[x, p] = True

@@ -49,6 +49,8 @@ class StepWindow:
     @staticmethod
     def of(sequences: Sequences, lags: Any = None) -> StepWindow:
         """All steps that have every lag; `lags` is a number of steps for all columns, or for some, {column: steps}."""
+        if not isinstance(sequences, Sequences):
+            raise DataError("lags= need sequences: search(sequences(data, by, order), lags=...)")
         names = _columns_to_search(sequences)
         steps = _checked_lags(lags, names, sequences.columns)
         if gaps := [f"{name!r} {n:,}" for name, n in sequences.select(names).missing.items() if n]:

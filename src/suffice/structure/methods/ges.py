@@ -15,7 +15,7 @@ import numpy as np
 from suffice.basis.arrays import Array
 from suffice.errors import FitError, GraphError
 from suffice.errors.remedies import BY_BIC, score_by
-from suffice.graphs.paths import compelled_parents, extension, meek
+from suffice.graphs.paths import class_edges, extension, meek
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Method, Outcome, Problem
@@ -142,9 +142,7 @@ def class_of(parents: Ordered) -> Class:
     >>> class_of({0: [], 1: [0], 2: [1]})
     Class(above=[0, 0, 0], beside=[2, 5, 2])
     """
-    strong = compelled_parents(list(parents), parents)
-    arrows = [(x, y) for y, above in strong.items() for x in above]
-    return _class(len(parents), arrows, [(x, y) for y, above in parents.items() for x in above if x not in strong[y]])
+    return _class(len(parents), *class_edges(list(parents), parents))
 
 
 def complete_class(n: int, arrows: Sequence[Edge], lines: Sequence[Edge]) -> Class:

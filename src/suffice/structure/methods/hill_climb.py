@@ -116,10 +116,10 @@ class Tabu(Method):
             move = walk.best(least=-np.inf, visited=visited[:step])
             if move is None:
                 break
-            walk.take(move)
+            what = walk.take(move)
             if walk.total > top + walk.scores.tie(top):
                 best, top, idle = list(walk.parents), walk.total, 0
-                progress.better(walk.words(move), top, best)
+                progress.better(what, top, best)
             else:
                 idle += 1
                 progress.check()
@@ -150,7 +150,7 @@ class Walk:
         self.here = np.zeros((n, n), np.uint8)
         self.above = np.zeros((n, n), np.uint8)
         self.key = np.random.default_rng(0).integers(1, 2**64 - 1, (n, n), np.uint64)
-        self.graph = 0
+        self.graph, self.total = 0, 0.0
         self._open = [np.flatnonzero(row).tolist() for row in rules.allowed & ~rules.required]
         self._rows: dict[tuple[int, Parents], Array] = {}
         self._move = np.zeros(3, np.int64)
@@ -173,11 +173,7 @@ class Walk:
                 above = ", ".join(repr(self.names[p]) for p in start[i])
                 raise FitError(f"no search can start with {self.names[i]!r} below {above}: there is no estimate")
             self._settle(i, start[i], score)
-
-    @property
-    def total(self) -> float:
-        """The score of the graph."""
-        return float(self.local.sum())
+        self.total = float(self.local.sum())
 
     def best(self, *, least: float, visited: npt.NDArray[np.uint64]) -> Move | None:
         """The move that gains most, if that is more than `least`, to a graph that was not visited."""
@@ -187,18 +183,20 @@ class Walk:
         )
         return None if gain == -np.inf else Move(*self._move.tolist())
 
-    def take(self, move: Move) -> None:
-        """Go one step."""
+    def take(self, move: Move) -> str:
+        """Go one step, and say it for a trace."""
         child, parent, kind = move
+        changes = [(child, parent)]
         if kind == REVERSE:  # two nodes have other parents then: both are scored at once
+            changes.append((parent, child))
             self.scores.ahead([*self._next(child, parent), *self._next(parent, child)])
-        self._toggle(child, parent)
-        if kind == REVERSE:
-            self._toggle(parent, child)
-
-    def words(self, move: Move) -> str:
-        """A move for a trace."""
-        return f"{KINDS[move.kind]} {self.names[move.parent]} -> {self.names[move.child]}"
+        for c, p in changes:
+            score = self.local[c] + self.gain[c, p]
+            self._toggle_edge(self.here, self.above, c, p)
+            self.graph ^= int(self.key[c, p])
+            self._settle(c, toggle_parent(self.parents[c], p), score)
+        self.total = float(self.local.sum())
+        return f"{KINDS[kind]} {self.names[parent]} -> {self.names[child]}"
 
     def moves(self, kind: int) -> list[Move]:
         """All moves of one kind, whatever they gain."""
@@ -213,38 +211,26 @@ class Walk:
 
     def copy(self) -> dict[str, Any]:
         """All that a step changes, to come back to."""
-        names = ("parents", "here", "above", "graph", "local", "gain", "top")
-        return {name: value if isinstance(value := getattr(self, name), int) else value.copy() for name in names}
+        names = ("parents", "here", "above", "graph", "local", "gain", "top", "total")
+        return {name: value if isinstance(value := getattr(self, name), (int, float)) else value.copy() for name in names}
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Go back to where `copy` was taken."""
         for name, value in kept.items():
-            setattr(self, name, value if isinstance(value, int) else value.copy())
-
-    def _toggle(self, child: int, parent: int) -> None:
-        score = self.local[child] + self.gain[child, parent]
-        self._toggle_edge(self.here, self.above, child, parent)
-        self.graph ^= int(self.key[child, parent])
-        self._settle(child, toggle_parent(self.parents[child], parent), score)
+            setattr(self, name, value if isinstance(value, (int, float)) else value.copy())
 
     def _settle(self, child: int, parents: Parents, score: float) -> None:
         """The child has these parents now: what would each further step gain?"""
         self.parents[child], self.local[child] = parents, score
-        row = self.gain[child]
-        row[:] = self._row(child, parents)
-        row -= score
-        self.top[child] = row.max()
-
-    def _row(self, child: int, parents: Parents) -> Array:
-        known = self._rows.get((child, parents))
-        if known is not None:
-            return known
-        row = self.scores.toggles(child, parents, self._candidates(child, parents))
-        row[np.isnan(row)] = -np.inf
-        if len(self._rows) * len(row) >= REMEMBERED:
-            self._rows.clear()
-        self._rows[child, parents] = row
-        return row
+        row = self._rows.get((child, parents))
+        if row is None:
+            row = self.scores.toggles(child, parents, self._candidates(child, parents))
+            row[np.isnan(row)] = -np.inf
+            if len(self._rows) * len(row) >= REMEMBERED:
+                self._rows.clear()
+            self._rows[child, parents] = row
+        np.subtract(row, score, out=self.gain[child])
+        self.top[child] = self.gain[child].max()
 
     def _candidates(self, child: int, parents: Parents) -> list[int]:
         """Who may come to the parents of a child, or go."""
@@ -287,15 +273,13 @@ def _check(problem: Problem, rules: Rules, parents: list[Parents]) -> None:
 def climb(problem: Problem, walk: Walk, above: float = -np.inf) -> None:
     """Walk to a graph that no move betters; only steps to a score above `above` are news."""
     while True:
-        total = walk.total
-        tie = walk.scores.tie(total)
+        tie = walk.scores.tie(walk.total)
         move = walk.best(least=tie, visited=NOWHERE)
         if move is None:
             return
-        walk.take(move)
-        total = walk.total
-        if total > above + (tie if above > -np.inf else 0.0):
-            problem.progress.better(walk.words(move), total, list(walk.parents))
+        what = walk.take(move)
+        if walk.total > above + (tie if above > -np.inf else 0.0):
+            problem.progress.better(what, walk.total, list(walk.parents))
         else:
             problem.progress.check()
 

@@ -18,7 +18,7 @@ from suffice.basis.arrays import Bools
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import chain, links, shortest_path
-from suffice.graphs.text import Edge, parse_arrows, unknown_node
+from suffice.graphs.text import Edge, parse_text, unknown_node
 from suffice.structure.constraints.rules import Parents, Rules, ancestors, toggle_parent
 from suffice.structure.problem import Problem
 from suffice.structure.results.explanations import (
@@ -162,7 +162,7 @@ def _edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]
     if isinstance(what, str):
         if not any(arrow in what for arrow in ("->", "<-", "→", "←")):
             raise unknown_node(what, names)
-        edges: Sequence[Any] = parse_arrows(what)[1]
+        edges: Sequence[Any] = parse_text(what)[1]
         if len(edges) != 1:
             raise GraphError(f"one edge is explained at a time, and {what!r} has {len(edges)}")
         what = edges[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ import numpy as np
 from suffice.errors import FitError, GraphError, quantity
 from suffice.errors.remedies import in_python
 from suffice.graphs import Cpdag, Dag, Graph, Template
+from suffice.graphs.paths import class_edges, extension, topological_order
 from suffice.graphs.text import Edge
 from suffice.iteration import TraceStep
 from suffice.output.display import html_table
@@ -82,7 +83,7 @@ class Found(SearchResult):
         """What a method returned, its graph replaced by the member of its class that stands for the class."""
         parents, score, cpdag = None, None, outcome.cpdag
         if cpdag is None:
-            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, roots_of(method))
+            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, method)
             cpdag = class_of(problem, parents)
         return Found(
             names=problem.names,
@@ -356,9 +357,10 @@ class Found(SearchResult):
 
 def class_of(problem: Problem, parents: Sequence[Parents]) -> Cpdag:
     """The equivalence class of a graph; an edge whose reverse has no family keeps its direction."""
-    edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
-    one_way = [(problem.names[c], problem.names[p]) for p, c in edges if problem.is_one_way(p, c)]
-    return problem.dag(list(parents)).cpdag(one_way)
+    above, names = dict(enumerate(parents)), problem.names
+    one_way = {(c, p) for c, ps in above.items() for p in ps if problem.is_one_way(p, c)}
+    edges = class_edges(topological_order(above), above, one_way)
+    return Cpdag(*([(names[a], names[b]) for a, b in some] for some in edges), nodes=names)
 
 
 def roots_of(method: Any) -> set[object]:
@@ -367,26 +369,26 @@ def roots_of(method: Any) -> set[object]:
 
 
 def canonical(
-    problem: Problem, rules: Rules, parents: Sequence[Parents], roots: Collection[object] = ()
+    problem: Problem, rules: Rules, parents: Sequence[Parents], method: Any = None
 ) -> tuple[tuple[Parents, ...], float]:
     """The graph that stands for the class, and its score: always the same one, whichever member a search arrived at.
 
-    Of the members whose edges the rules allow, the extension by Dor & Tarsi (1992); `roots`, which a method was told to begin
-    with, stay on top. The graph found is kept when that member scores less (K2 is not score equivalent) or has more parents
+    Of the members whose edges the rules allow, the extension by Dor & Tarsi (1992); what the method was told to begin with stays
+    on top. The graph found is kept when that member scores less (K2 is not score equivalent) or has more parents
     somewhere than the rules allow.
     """
-    score, names = problem.scores.total(parents), problem.names
-    edges = [(p, c) for c, ps in enumerate(parents) for p in ps]
-    one_way = rules.required | ~rules.allowed.T | np.array([name in roots for name in names], bool)
-    fixed = [(names[c], names[p]) for p, c in edges if one_way[c, p] or not problem.regressions.keys().isdisjoint((p, c))]
+    score, above = problem.scores.total(parents), dict(enumerate(parents))
+    roots = (getattr(method, "root", None), getattr(method, "target", None))
+    one_way = rules.required | ~rules.allowed.T | np.array([name in roots for name in problem.names], bool)
+    one_way[list(problem.regressions)] = one_way[:, list(problem.regressions)] = True
+    fixed = {(c, p) for c, ps in above.items() for p in ps if one_way[c, p]}
     try:
-        member = problem.dag(list(parents)).cpdag(forbidden=fixed).to_dag()
+        found = extension(range(problem.n), *class_edges(topological_order(above), above, fixed))
     except GraphError:  # two arrows that the rules fix may leave Meek's rules a class without an extension
         return tuple(parents), score
-    other = tuple(problem.parents(member))
-    other_score = problem.scores.total(other)
-    constraints = getattr(problem, "constraints", None)
-    kept = rules.permits(other) and (constraints is None or not constraints.check(member))
+    other = tuple(tuple(found[i]) for i in range(problem.n))
+    other_score, constraints = problem.scores.total(other), problem.constraints
+    kept = rules.permits(other) and (constraints is None or not constraints.check(problem.dag(list(other))))
     if other_score < score - problem.scores.tie(score) or not kept:
         return tuple(parents), score
     return other, other_score

@@ -206,9 +206,9 @@ class FiniteScores(ScoreSource):
             self.watch()
             asked = ["sets", level.size, len(values), *g[[0, -1]].tolist()]
             if by_rows[g[0]]:
-                values[g] = self.memory.array(asked, partial(self._count_by_rows, level.sets[g]))
+                values[g] = self.memory.answer(asked, partial(self._count_by_rows, level.sets[g]))
             elif last:
-                values[g] = self.memory.array(asked, partial(self._of_tables, level, g, tables, offsets))
+                values[g] = self.memory.answer(asked, partial(self._of_tables, level, g, tables, offsets))
             else:
                 full, at = self._expand(level.sets[g], level.sub[g], tables, offsets)
                 values[g] = self._terms(level.sets[g], full, at)

@@ -114,7 +114,7 @@ class ScoreSource:
         wanted = list(families)
         new = [f for f in dict.fromkeys(wanted) if f not in self.known]
         if new:
-            fresh = self.memory.array(["families", *about(new)], lambda: np.array(list(self._fresh(new)), float))
+            fresh = self.memory.answer(["families", *about(new)], lambda: np.array(list(self._fresh(new)), float))
             self.known.update(zip(new, fresh.tolist(), strict=True))
         return np.array([self.known[f] for f in wanted])
 
@@ -139,7 +139,7 @@ class ScoreSource:
         chosen = [i for i in (range(self.n) if candidates is None else candidates) if i != child]
         result = np.full(self.n, np.nan)
         asked = ["toggles", child, *parents, -1, len(chosen), *chosen[:1], *chosen[-1:]]
-        result[chosen] = self.memory.array(asked, lambda: self._toggles(child, parents, chosen))
+        result[chosen] = self.memory.answer(asked, lambda: self._toggles(child, parents, chosen))
         return result
 
     def ahead(self, families: Iterable[Family]) -> None:
@@ -150,7 +150,7 @@ class ScoreSource:
 
     def pairs(self) -> tuple[Array, Array]:
         """The score of each variable alone, and [child, parent] of each with one parent (−inf where it has none)."""
-        single, pair = self.memory.arrays(["pairs"], self._pairs)
+        single, pair = self.memory.answer(["pairs"], self._pairs)
         return single, pair
 
     def _pairs(self) -> tuple[Array, Array]:
@@ -183,7 +183,7 @@ class ScoreSource:
             axis, which = np.nonzero(level.families(rules).T)
             scores.append(np.full(level.sets.shape, -np.inf))
             asked, sets = ["sets", level.size, len(axis)], level.sets[which]
-            scores[-1][which, axis] = self.memory.array(asked, partial(self._of_sets, sets, axis))
+            scores[-1][which, axis] = self.memory.answer(asked, partial(self._of_sets, sets, axis))
         return levels, scores
 
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
@@ -252,7 +252,7 @@ class FamilyScores(ScoreSource):
         """In as few scans as there is memory for."""
         for batch in in_memory(families, self._size, CELLS, FAMILIES):
             self.watch()
-            yield from self.memory.array(["batch", *about(batch)], partial(self._of_batch, batch)).tolist()
+            yield from self.memory.answer(["batch", *about(batch)], partial(self._of_batch, batch)).tolist()
 
     def _of_batch(self, families: Sequence[Family]) -> Array:
         return np.array(list(self._batch(families)), float)
