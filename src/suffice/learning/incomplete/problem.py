@@ -36,7 +36,8 @@ from suffice.incomplete.components import (
     nodes_of,
     refuse_unanswerable,
 )
-from suffice.incomplete.folded import finite_components
+from suffice.incomplete.finite import FiniteComponents
+from suffice.incomplete.folded import FoldedComponents
 from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.numbers.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.numbers.units import (
@@ -88,7 +89,8 @@ class ParameterProblem(ReducedTask):
         numbers = hidden_numbers(task.dag, task.variables, task.hidden) if with_numbers else ()
         refuse_unlinked(task.dag, task.variables, numbers)
         nodes = nodes_of(task.dag, task.variables, task.families)
-        check_room(task.room, bytes_of_parameters(nodes.values()), "EM", "take fewer parents, or fewer states")
+        if task.room < math.inf:
+            check_room(task.room, bytes_of_parameters(nodes.values()), "EM", "take fewer parents, or fewer states")
         tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
         seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
         units, moments = NO_UNITS, list[Moments]()
@@ -101,7 +103,9 @@ class ParameterProblem(ReducedTask):
             moments = [*moments_by_column(spread, seen, sums), *standard_moments(numbers)]
         components: Components
         if len(tables.families) == len(nodes):
-            components = finite_components(task.rows, tables, task.threads, task.room)
+            components = here = FiniteComponents.of(task.rows, tables, task.threads, task.room)
+            if here.reduction.overfull:
+                components = FoldedComponents.of(task.rows, here)
         else:
             refuse_unanswerable({**task.rows.missing, **dict.fromkeys(numbers, 1)}, task.dag, nodes)
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads, task.room)
@@ -140,7 +144,7 @@ class ParameterProblem(ReducedTask):
         others = {node.name: self._estimate(node, s) for node in self.others}
         cells = self.tables.normalise(weights)
         for name, belief in self._beliefs.items():
-            cells[self.tables.cells(name)] = belief.probs(self._statistic_of(self.nodes[name], s), Mode()).reshape(-1)
+            cells[self.tables.cells[name]] = belief.probs(self._statistic_of(self.nodes[name], s), Mode()).reshape(-1)
         theta = Theta(self.tables, self._in_families(cells, weights), others)
         return self._hold_fixed(self.conventions.standardise(theta, s.moments) if self.conventions.loose else theta)
 
@@ -188,7 +192,7 @@ class ParameterProblem(ReducedTask):
             total = float(more[said] @ np.log(theta.cells[said])) if len(said) else 0.0
         again = {node for tie in self.ties for node in tie.nodes[1:]}
         beliefs = {n: belief for n, belief in self._beliefs.items() if n not in again}
-        total += float(sum(belief.log_prior(theta.cells[self.tables.cells(n)]) for n, belief in beliefs.items()))
+        total += float(sum(belief.log_prior(theta.cells[self.tables.cells[n]]) for n, belief in beliefs.items()))
         return total + sum(self._log_prior(node, theta.others[node.name]) for node in self.others if node.name not in again)
 
     def first(self) -> Theta:
@@ -335,7 +339,7 @@ class ParameterProblem(ReducedTask):
 
         def numbers(name: str) -> list[Array]:
             by_table = self.nodes[name].by_table
-            return [theta.cells[self.tables.cells(name)]] if by_table else theta.others[name].free_parts()
+            return [theta.cells[self.tables.cells[name]]] if by_table else theta.others[name].free_parts()
 
         pairs = ((numbers(tie.nodes[0]), numbers(node)) for tie in self.ties for node in tie.nodes[1:])
         return all(np.array_equal(x, y, equal_nan=True) for a, b in pairs for x, y in zip(a, b, strict=True))

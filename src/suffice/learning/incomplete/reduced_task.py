@@ -144,7 +144,7 @@ class ReducedTask(Task):
         result = np.zeros(self.tables.n_cells)
         for name, imagined in self.said.items():
             if imagined is not None and self.nodes[name].by_table and name not in self._beliefs:
-                result[self.tables.cells(name)] = imagined.dense().reshape(-1) - less
+                result[self.tables.cells[name]] = imagined.dense().reshape(-1) - less
         return result
 
     @cached_property
@@ -179,7 +179,7 @@ class ReducedTask(Task):
             if name in others:
                 others[name] = other.others[name]
             else:
-                cells[self.tables.cells(name)] = other.cells[self.tables.cells(name)]
+                cells[self.tables.cells[name]] = other.cells[self.tables.cells[name]]
         return Theta(self.tables, cells, others)
 
     def cpds(self, theta: Theta) -> dict[str, Cpd]:
@@ -232,7 +232,7 @@ class ReducedTask(Task):
 
     def _statistic_of(self, node: NodeFamily, statistic: ExpectedStatistic, units: Units | None = None) -> Counts | Moments:
         if node.by_table:
-            return Counts(node.finite, statistic.cells[self.tables.cells(node.name)].reshape(sizes(node.finite)))
+            return Counts(node.finite, statistic.cells[self.tables.cells[node.name]].reshape(sizes(node.finite)))
         groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.derived))
         return (units or self.shown).outward_moments(node.finite, node.reals, groups, node.derived)
 
@@ -256,7 +256,7 @@ class ReducedTask(Task):
         """The same, but that of tied nodes only the first has it, and the cells where there is any."""
         more = self._more.copy()
         for node in (node for tie in self.ties for node in tie.nodes[1:] if self.nodes[node].by_table):
-            more[self.tables.cells(node)] = 0.0
+            more[self.tables.cells[node]] = 0.0
         return more, np.flatnonzero(more)
 
     @cached_property
@@ -267,7 +267,7 @@ class ReducedTask(Task):
     def _in_families(self, cells: Array, weights: Array) -> Array:
         """Tables, of which those of chosen families are what they make of these weights of cells."""
         for node in self._chosen:
-            own = self.tables.cells(node.name)
+            own = self.tables.cells[node.name]
             cells[own] = node.family.fit_table(node.child, node.parents, weights[own].reshape(sizes(node.finite))).reshape(-1)
         return cells
 
@@ -290,9 +290,9 @@ class ReducedTask(Task):
         cells, moments, old, steps = s.cells.copy(), dict(s.moments), dict(s.theta.others), dict(s.steps)
         for tie in self.ties:
             if self.nodes[tie.nodes[0]].by_table:
-                total = sum(s.cells[self.tables.cells(node)] for node in tie.nodes)
+                total = sum(s.cells[self.tables.cells[node]] for node in tie.nodes)
                 for node in tie.nodes:
-                    cells[self.tables.cells(node)] = total
+                    cells[self.tables.cells[node]] = total
                 continue
             # what has no weight keeps its parameters: they must be shared, too
             old |= {node: old[node].like(old[tie.nodes[0]]) for node in tie.nodes[1:]}

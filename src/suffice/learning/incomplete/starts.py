@@ -69,7 +69,7 @@ class Starts:
                 # around the states that the child shows
                 own = self.problem.components.shown.states.get(node.name, np.zeros(node.finite[-1].n_states)) + 1.0
                 own = np.ones_like(own) if node.name in self.problem.hidden_names else own
-                weights[self.problem.tables.cells(node.name)] = np.tile(
+                weights[self.problem.tables.cells[node.name]] = np.tile(
                     0.5 + len(own) * own / own.sum(), node.n_cells // len(own)
                 )
         cells = np.maximum(rng.standard_gamma(weights), 1e-12)
