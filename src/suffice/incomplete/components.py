@@ -102,10 +102,6 @@ class FlatTables:
         sums, uniform = np.repeat(np.add.reduceat(weights, start), length), 1.0 / np.repeat(length, length)
         return np.asarray(np.divide(weights, sums, out=uniform, where=sums > 0))
 
-    def cut(self, cells: Array) -> dict[str, Array]:
-        """A view of each table, with its axes."""
-        return {f[-1].name: cells[self.cells[f[-1].name]].reshape(sizes(f)) for f in self.families}
-
     def describe(self, cell: int) -> str:
         """A cell in words."""
         i = int(np.searchsorted(self.table_start, cell, side="right")) - 1

@@ -155,7 +155,7 @@ class ComponentTable:
         self.n_empty += int((codes.max(axis=1) < 0).sum())
         if math.prod((codes.max(axis=0, initial=-1) + 2).tolist()) < len(codes):  # so many rows cannot all differ
             first, kind = distinct(codes.T + 1, len(codes))
-            codes, weight = codes[first], np.bincount(kind, weight)
+            codes, weight = codes[first], np.asarray(np.bincount(kind, weight), np.float64)
         return self.add_codes(codes, weight)
 
     def add_codes(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:

@@ -151,8 +151,8 @@ class StateProblem(ChainProblem):
         others |= {n: replace(others[n], variance=common / units[n]) for n in self.spherical}
         return replace(theta, others=others)
 
-    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
-        fitted: Any = super()._fit_node(node, cpd, statistic)
+    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic, complete: bool) -> Cpd:
+        fitted: Any = super()._fit_node(node, cpd, statistic, complete)
         for columns, tied in ((self.tied, True), (self.spherical, False)):
             if node.name in columns:
                 return SharedGaussian.of(fitted, columns.index(node.name), tied=tied)
