@@ -186,7 +186,7 @@ def test_components_that_are_too_many_stay_with_the_rows(passes, monkeypatch) ->
     how: dict[str, Any] = {"max_iter": 6, "tol": 0}
     with pytest.warns(sf.SufficeNote):
         here = sf.em(graph, rows, **how)
-    monkeypatch.setattr("suffice.incomplete.folded.MOST", 200)
+    monkeypatch.setattr("suffice.incomplete.finite.MOST", 200)
     for n in (1, 3, 17):
         data = toy(rows, size=100, n=n)
         assert data.schema

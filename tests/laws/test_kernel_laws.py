@@ -141,7 +141,7 @@ def many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     layout = FlatTables.of(variables, [(variables[0],), *pairwise(variables)])
     codes = np.random.default_rng(1).choice(np.array([0, 1, 2, 255], np.uint8), (2, 8, 1_500))
     parts = [Reduce(layout, True).of(Block({v.name: c for v, c in zip(variables, half, strict=True)})) for half in codes]
-    assert (parts[0] + parts[1]).reduction().n_shapes > 8
+    assert (parts[0] + parts[1]).reduction().shape_at[0] > 8
     rehash(40, np.random.default_rng(3).integers(0, 2**63, 40).astype(np.uint64), np.full(64, -1))
     many = np.random.default_rng(2).integers(0, 200, (3, 300)).astype(str)
     sf.search({f"w{j}": x for j, x in enumerate(many)}, method=sf.HillClimb())

@@ -39,8 +39,8 @@ class FlatTables:
 
     >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["u", "v", "w"])
     >>> tables = FlatTables.of([x, y], [(x,), (x, y)])
-    >>> tables.table_start, tables.strides, tables.row_start
-    (array([0, 2, 8]), array([1, 3, 1]), array([0, 2, 5]))
+    >>> tables.table_start, tables.strides, tables.rows
+    (array([0, 2, 8]), array([1, 3, 1]), (array([0, 2, 5]), array([2, 3, 3])))
     """
 
     variables: tuple[Finite, ...]
@@ -50,6 +50,9 @@ class FlatTables:
     scopes: Ints
     strides: Ints
     table_start: Ints
+    n_cells: int
+    cells: Mapping[str, slice]
+    """Where the table of each node is."""
 
     @classmethod
     def of(cls, variables: Sequence[Finite], families: Sequence[tuple[Finite, ...]]) -> FlatTables:
@@ -60,6 +63,7 @@ class FlatTables:
             )
         number = {v.name: i for i, v in enumerate(variables)}
         steps = [int(s) for family in families for s in np.cumprod([1, *sizes(family)[:0:-1]])[::-1]]
+        table_start = np.cumsum([0, *cells], dtype=np.int64)
         return cls(
             tuple(variables),
             tuple(families),
@@ -67,30 +71,14 @@ class FlatTables:
             np.cumsum([0, *map(len, families)], dtype=np.int64),
             np.array([number[v.name] for family in families for v in family], np.int64),
             np.array(steps, np.int64),
-            np.cumsum([0, *cells], dtype=np.int64),
+            table_start,
+            sum(cells),
+            {f[-1].name: slice(*ends) for f, ends in zip(families, pairwise(table_start.tolist()), strict=True)},
         )
-
-    @property
-    def n_cells(self) -> int:
-        return int(self.table_start[-1])
-
-    @cached_property
-    def _places(self) -> dict[str, slice]:
-        ends = pairwise(self.table_start.tolist())
-        return {family[-1].name: slice(a, b) for family, (a, b) in zip(self.families, ends, strict=True)}
-
-    def cells(self, name: str) -> slice:
-        """Where the table of a node is."""
-        return self._places[name]
 
     def scope(self, family: int) -> list[int]:
         """The variables of a family."""
         return list(self.scopes[self.scope_start[family] : self.scope_start[family + 1]].tolist())
-
-    @cached_property
-    def state_start(self) -> Ints:
-        """Where the states of each variable begin, if those of all are listed."""
-        return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
 
     @cached_property
     def touching(self) -> tuple[Ints, Ints]:
@@ -100,27 +88,19 @@ class FlatTables:
         return np.searchsorted(self.scopes[order], np.arange(len(self.sizes) + 1)).astype(np.int64), family[order]
 
     @cached_property
-    def row_start(self) -> Ints:
-        """Where each row of each table begins."""
-        ends = zip(self.families, pairwise(self.table_start.tolist()), strict=True)
-        parts = [np.arange(a, b, family[-1].n_states) for family, (a, b) in ends]
-        return np.concatenate([np.zeros(0), *parts]).astype(np.int64)
-
-    @cached_property
-    def row_length(self) -> Ints:
-        return np.diff(np.append(self.row_start, self.n_cells))
+    def rows(self) -> tuple[Ints, Ints]:
+        """Where each row of each table begins, and its length."""
+        parts = [np.arange(at.start, at.stop, f[-1].n_states) for f, at in zip(self.families, self.cells.values(), strict=True)]
+        start = np.concatenate([np.zeros(0), *parts]).astype(np.int64)
+        return start, np.diff(np.append(start, self.n_cells))
 
     def normalise(self, weights: Array) -> Array:
         """Weights divided by the sums of their rows; a row without weight is uniform."""
         if not len(weights):
             return weights
-        sums = np.repeat(np.add.reduceat(weights, self.row_start), self.row_length)
-        uniform = 1.0 / np.repeat(self.row_length, self.row_length)
+        start, length = self.rows
+        sums, uniform = np.repeat(np.add.reduceat(weights, start), length), 1.0 / np.repeat(length, length)
         return np.asarray(np.divide(weights, sums, out=uniform, where=sums > 0))
-
-    def cut(self, cells: Array) -> dict[str, Array]:
-        """A view of each table, with its axes."""
-        return {f[-1].name: cells[self.cells(f[-1].name)].reshape(sizes(f)) for f in self.families}
 
     def describe(self, cell: int) -> str:
         """A cell in words."""
@@ -142,43 +122,36 @@ class NodeFamily:
     It takes part by a table, by a normal distribution, or by what its family says of completed rows.
     """
 
+    name: str
     child: Variable
     parents: tuple[Variable, ...]
+    members: tuple[Variable, ...]
+    """The parents and the child."""
     family: Any
     finite: tuple[Finite, ...]
     reals: tuple[str, ...]
-    derived: tuple[RowFormula, ...] = ()
+    derived: tuple[RowFormula, ...]
+    by_table: bool
+    normal: bool
+    by_rows: bool
+    """Whether it is neither: it says what it needs of completed rows."""
+    regression: bool
+    """Whether it is a regression, whose parameters are one set for all states of its parents."""
+    iterative: bool
+    """Whether it takes steps of its own: a normal regression needs none, moments say all."""
 
-    @property
-    def name(self) -> str:
-        return self.child.name
-
-    @property
-    def members(self) -> tuple[Variable, ...]:
-        return (*self.parents, self.child)
-
-    @cached_property
-    def by_table(self) -> bool:
-        return isinstance(self.child, Finite) and not self.regression
-
-    @cached_property
-    def normal(self) -> bool:
-        return bool(self.family.normal)
-
-    @cached_property
-    def regression(self) -> bool:
-        """Whether it is a regression, whose parameters are one set for all states of its parents."""
-        return bool(self.family.iterative)
-
-    @cached_property
-    def by_rows(self) -> bool:
-        """Whether it is neither a table nor normal: it says what it needs of completed rows."""
-        return not self.by_table and not self.normal
-
-    @cached_property
-    def iterative(self) -> bool:
-        """Whether it takes steps of its own: a normal regression needs none, moments say all."""
-        return self.regression and not self.normal
+    @staticmethod
+    def of(child: Variable, parents: tuple[Variable, ...], family: Any) -> NodeFamily:
+        """A variable, its parents and their family, with what its statistic is of."""
+        regression, normal = bool(family.iterative), bool(family.normal)
+        iterative, by_table = regression and not normal, isinstance(child, Finite) and not regression
+        members, finite, reals, derived = (*parents, child), tuple[Any, ...](), tuple[str, ...](), tuple[Any, ...]()
+        if not iterative:
+            request = (LinearGaussian() if normal else family).needs(child, parents)
+            named = {v.name: v for v in members}
+            finite, reals, derived = tuple(named[n] for n in request.finite), request.real, request.derived
+        kind = by_table, normal, not by_table and not normal, regression, iterative
+        return NodeFamily(child.name, child, parents, members, family, finite, reals, derived, *kind)
 
     @cached_property
     def strides(self) -> dict[str, int]:
@@ -211,16 +184,6 @@ class NodeFamily:
         return kind(self.child, self.parents, *(getattr(turned, a) for a in kind.arrays))  # type: ignore[arg-type]
 
 
-def node_family(child: Variable, parents: tuple[Variable, ...], family: Any) -> NodeFamily:
-    """A variable, its parents and their family, with what its statistic is of."""
-    if family.iterative and not family.normal:
-        return NodeFamily(child, parents, family, (), ())
-    request = (LinearGaussian() if family.normal else family).needs(child, parents)
-    members = {v.name: v for v in (*parents, child)}
-    finite = tuple(members[n] for n in request.finite)
-    return NodeFamily(child, parents, family, finite, request.real, request.derived)  # type: ignore[arg-type]
-
-
 def bytes_of_parameters(nodes: Iterable[NodeFamily]) -> float:
     """What the parameters of nodes, and the statistics that they are estimated from, take in a learner."""
     return 8.0 * COPIES * sum(float(n_configurations(node.finite)) * (len(node.reals) + 1) ** 2 for node in nodes)
@@ -231,7 +194,7 @@ def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str,
     result = {}
     for name, child in variables.items():
         parents = tuple(variables[p] for p in dag.parents(name))
-        result[name] = node_family(child, parents, families.get(name) or family_of(child, parents))
+        result[name] = NodeFamily.of(child, parents, families.get(name) or family_of(child, parents))
     return result
 
 
@@ -289,7 +252,7 @@ class Theta:
         for name, node in nodes.items():
             cpd = node.reorder(cpds.get(name))
             if node.by_table:
-                cells[tables.cells(name)] = cpd.probs.reshape(-1)
+                cells[tables.cells[name]] = cpd.probs.reshape(-1)
             else:
                 others[name] = scaled(node, cpd)
         return Theta(tables, cells, others)
@@ -302,7 +265,7 @@ class Theta:
 
     @cached_property
     def log_tables(self) -> dict[str, Array]:
-        return {family[-1].name: self.logs[self.tables.cells(family[-1].name)] for family in self.tables.families}
+        return {name: self.logs[place] for name, place in self.tables.cells.items()}
 
     @cached_property
     def lines(self) -> dict[str, Line]:

@@ -9,7 +9,7 @@ if they fit into memory, under any tables.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
+from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
@@ -34,6 +35,9 @@ LARGEST = 2**30
 WORTH = 2**18
 """Cells that are worth a part of their own, and a thread."""
 PARTS = 16
+
+MOST = 2**30
+"""Bytes of components of rows in other processes that are summed in one place."""
 
 START = "; give another start, or one without zeros"
 
@@ -58,10 +62,10 @@ class Reduction:
     weight: float
     n_rows: int
     n_empty: int
-
-    @property
-    def n_shapes(self) -> int:
-        return int(self.shape_at[0])
+    most: float = np.inf
+    """The bytes that components may take,"""
+    overfull: bool = False
+    """and whether some that took more were forgotten."""
 
     @property
     def n_records(self) -> int:
@@ -92,7 +96,7 @@ class Reduction:
 
     def in_order(self) -> Reduction:
         """The same, whatever the order in which the rows came."""
-        shapes = [self.shape(s) for s in range(self.n_shapes)]
+        shapes = [self.shape(s) for s in range(int(self.shape_at[0]))]
         order = sorted(range(len(shapes)), key=lambda s: shapes[s][0].tolist())
         rank = np.argsort(np.array(order, np.int64))
         flat = [part for s in order for part in (np.array([len(p) for p in shapes[s]], np.int32), *shapes[s])]
@@ -103,20 +107,14 @@ class Reduction:
             shape_at=np.concatenate([[len(shapes)], ends]).astype(np.int64),
             record_shape=rank[self.record_shape] if len(shapes) else self.record_shape,
         )
-        return moved.only(moved._order())
-
-    def _order(self) -> Ints:
-        """The records by shape, and within one by their places; records of as many places are sorted together."""
-        width, begin = np.diff(self.record_at[1:]), self.record_at[1:-1]
-        order = np.zeros(self.n_records, np.int64)
-        by_shape = np.argsort(self.record_shape, kind="stable")
-        slots = np.argsort(by_shape, kind="stable")  # where a record of this shape may go
+        # records by shape, and within one by their places; records of as many places are sorted together
+        width, begin, by_record = np.diff(self.record_at[1:]), self.record_at[1:-1], np.zeros(len(self.multiplicity), np.int64)
+        slots = np.argsort(np.argsort(moved.record_shape, kind="stable"), kind="stable")  # where a record of this shape may go
         for k in np.unique(width):
             some = np.flatnonzero(width == k)
             places = self.records[begin[some][:, None] + np.arange(k)]
-            ranked = some[np.lexsort([*places.T[::-1], self.record_shape[some]])]
-            order[np.sort(slots[some])] = ranked
-        return order
+            by_record[np.sort(slots[some])] = some[np.lexsort([*places.T[::-1], moved.record_shape[some]])]
+        return moved.only(by_record)
 
 
 class ComponentTable:
@@ -125,8 +123,8 @@ class ComponentTable:
     Components that take more than `most` bytes are forgotten, and `overfull` says so; what complete families count is kept.
     """
 
-    def __init__(self, tables: FlatTables, most: float = np.inf, overfull: bool = False) -> None:
-        self.tables, self.most, self.overfull = tables, most, overfull
+    def __init__(self, tables: FlatTables, most: float = np.inf) -> None:
+        self.tables, self.most, self.overfull = tables, most, False
         self.counts, self.states = np.zeros(tables.n_cells), np.zeros(int(tables.sizes.sum()))
         self.weight, self.n_rows, self.n_empty = 0.0, 0, 0
         self._begin()
@@ -143,67 +141,59 @@ class ComponentTable:
         self.work = np.zeros(2 * n + 3 * f, np.int64)
 
     @classmethod
-    def of(cls, reduction: Reduction, most: float = np.inf, overfull: bool = False) -> ComponentTable:
-        return cls(reduction.tables, most, overfull).take(reduction)
+    def of(cls, reduction: Reduction) -> ComponentTable:
+        return cls(reduction.tables, reduction.most).take(reduction)
 
     def __reduce__(self) -> tuple[object, ...]:
         """What travels is the reduction, without the room for more."""
-        return ComponentTable.of, (self.reduction(), self.most, self.overfull)
-
-    @property
-    def n_bytes(self) -> int:
-        """What the components take, about."""
-        n_shapes, n = int(self.shape_at[0]), int(self.record_at[0])
-        return 4 * int(self.shape_at[1 + n_shapes]) + 4 * int(self.record_at[1 + n]) + 24 * (n_shapes + n)
-
-    @property
-    def _arrays(self) -> tuple[tuple[npt.NDArray[Any], ...], tuple[npt.NDArray[Any], ...]]:
-        """The arrays of shapes and those of records, as the kernels take them."""
-        records = (self.records, self.record_at, self.record_shape, self.multiplicity, self.record_key, self.record_slots)
-        return (self.shapes, self.shape_at, self.shape_key, self.shape_slots), records
+        return ComponentTable.of, (self.reduction(),)
 
     def add(self, block: Block) -> ComponentTable:
-        """Take some rows, equal ones once. Columns that the block does not have are hidden."""
+        """Take some rows. Columns that the block does not have are hidden."""
         codes, weight = code_rows(block.columns, [v.name for v in self.tables.variables], block.n_rows), np.array(block.weights)
-        self._reduce(*merge_rows(codes, weight))
-        return self._with_rows(codes, weight)
+        self.weight, self.n_rows = self.weight + float(weight.sum()), self.n_rows + len(codes)
+        self.n_empty += int((codes.max(axis=1) < 0).sum())
+        if math.prod((codes.max(axis=0, initial=-1) + 2).tolist()) < len(codes):  # so many rows cannot all differ
+            first, kind = distinct(codes.T + 1, len(codes))
+            codes, weight = codes[first], np.asarray(np.bincount(kind, weight), np.float64)
+        return self.add_codes(codes, weight)
 
     def add_codes(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
-        """Take some rows of states by number. A missing one is −1, and becomes ~ the number of the record that it belongs to."""
-        self._reduce(codes, weight)
-        return self._with_rows(codes, weight)
-
-    def _reduce(self, codes: npt.NDArray[np.int32], weight: Array) -> None:
+        """Take rows of states by number. A missing one is −1, and becomes ~ the number of the record that it belongs to."""
         from suffice.kernels.counting.components import reduce_rows
 
-        t, done = self.tables, 0
-        where = (t.scope_start, t.scopes, t.strides, t.table_start, *t.touching, t.state_start)
-        sums = (self.counts, self.states)
-        while (done := reduce_rows(done, codes, weight, where, sums, self.work, *self._arrays)) < len(codes):
-            self._grow()
+        t = self.tables
+        state_start = np.cumsum([0, *t.sizes], dtype=np.int64)
+        where = (t.scope_start, t.scopes, t.strides, t.table_start, *t.touching, state_start)
+        return self._fill(reduce_rows, len(codes), codes, weight, where, (self.counts, self.states))
 
     def take(self, other: ComponentTable | Reduction) -> ComponentTable:
         """Take what other rows were reduced to."""
         from suffice.kernels.counting.components import take_records
 
-        moved, done = np.full(int(other.shape_at[0]), -1, np.int64), 0
-        sizes = len(self.tables.sizes), len(self.tables.families)
+        moved, sizes = np.full(int(other.shape_at[0]), -1, np.int64), (len(self.tables.sizes), len(self.tables.families))
         theirs = (other.shapes, other.shape_at, other.records, other.record_at, other.record_shape, other.multiplicity)
-        while (done := take_records(done, *sizes, theirs, moved, self.work, *self._arrays)) < other.record_at[0]:
-            self._grow()
         self.counts += other.counts
         self.states += other.states
-        self.overfull |= isinstance(other, ComponentTable) and other.overfull
-        return self._with(other.weight, other.n_rows, other.n_empty)
+        self.weight, self.n_rows = self.weight + other.weight, self.n_rows + other.n_rows
+        self.n_empty, self.overfull = self.n_empty + other.n_empty, self.overfull or other.overfull
+        return self._fill(take_records, int(other.record_at[0]), *sizes, theirs, moved)
 
     __add__ = take
 
-    def _with_rows(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
-        return self._with(float(weight.sum()), len(codes), int((codes.max(axis=1) < 0).sum()))
-
-    def _with(self, weight: float, rows: int, empty: int) -> ComponentTable:
-        self.weight, self.n_rows, self.n_empty = self.weight + weight, self.n_rows + rows, self.n_empty + empty
-        if self.n_bytes > self.most:
+    def _fill(self, put: Callable[..., int], n: int, *given: Any) -> ComponentTable:
+        """Have a kernel put all that is `given` among the shapes and records; it stops where there is no room for more."""
+        done = 0
+        while True:
+            shapes = (self.shapes, self.shape_at, self.shape_key, self.shape_slots)
+            records = (self.records, self.record_at, self.record_shape, self.multiplicity, self.record_key, self.record_slots)
+            done = put(done, *given, self.work, shapes, records)
+            if done >= n:
+                break
+            self._grow()
+        n_shapes, n_records = int(self.shape_at[0]), int(self.record_at[0])
+        places = int(self.shape_at[1 + n_shapes]) + int(self.record_at[1 + n_records])
+        if 4 * places + 24 * (n_shapes + n_records) > self.most:
             self.overfull = True
             self._begin()
         return self
@@ -225,7 +215,7 @@ class ComponentTable:
         n_shapes, n = int(self.shape_at[0]), int(self.record_at[0])
         shape_at, record_at = self.shape_at[: n_shapes + 2], self.record_at[: n + 2]
         arrays = (self.counts, self.states, self.shapes[: shape_at[-1]], shape_at, self.records[: record_at[-1]], record_at)
-        sums = (self.weight, self.n_rows, self.n_empty)
+        sums = (self.weight, self.n_rows, self.n_empty, self.most, self.overfull)
         return Reduction(self.tables, *arrays, self.record_shape[:n], self.multiplicity[:n], *sums).in_order()
 
 
@@ -250,19 +240,6 @@ class Reduce(Step[ComponentTable]):
         for block in blocks:
             total.exact = (total.exact or ComponentTable(self.tables, self.most)).add(block)
         return total
-
-
-def merge_rows(codes: npt.NDArray[np.int32], weight: Array) -> tuple[npt.NDArray[np.int32], Array]:
-    """Equal rows once, with the sum of their weights, if there can only be fewer of these than rows.
-
-    >>> merge_rows(np.array([[1], [-1], [1], [1]], np.int32), np.array([1.0, 1.0, 2.0, 1.0]))
-    (array([[-1],
-           [ 1]], dtype=int32), array([1., 4.]))
-    """
-    if math.prod((codes.max(axis=0, initial=-1) + 2).tolist()) >= len(codes):
-        return codes, weight
-    first, kind = distinct(codes.T + 1, len(codes))
-    return codes[first], np.asarray(np.bincount(kind, weight), dtype=np.float64)
 
 
 def code_rows(columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], n_rows: int) -> npt.NDArray[np.int32]:
@@ -335,25 +312,34 @@ class FiniteComponents:
     threads: int | None = None
     passes: ClassVar[int] = 0
 
+    @classmethod
+    def of(cls, rows: Data, tables: FlatTables, threads: int | None, room: float = np.inf) -> FiniteComponents:
+        """The components of rows, which are passed over once."""
+        step = Reduce(tables, not rows.weighted or rows.whole_weights, room if rows.engine.near else min(room, MOST))
+        return cls(rows.fold(step, threads=threads, what="reducing rows").reduction(), threads)
+
     @cached_property
     def shown(self) -> Shown:
         r, tables = self.reduction, self.reduction.tables
-        parts = zip(tables.variables, np.split(r.states, tables.state_start[1:-1]), strict=True)
+        parts = zip(tables.variables, np.split(r.states, np.cumsum(tables.sizes)[:-1]), strict=True)
         return Shown(r.counts, {}, {v.name: part for v, part in parts}, r.weight, r.n_empty)
 
     def expect(self, theta: Theta) -> Expectation:
-        more, logs, counts = np.zeros(len(theta.cells)), 0.0, self.reduction.counts
-        for programs in self._programs():
-            for cells, log_p, impossible in self._run(programs, theta.cells):
+        r, more, logs, first = self.reduction, np.zeros(len(theta.cells)), 0.0, 0
+        while first < r.shape_at[0]:
+            programs = self.programs or self._make_programs(first)  # of all shapes, or of some at a time, made again
+            tasks = (partial(_expect_part, part, programs, r, theta.cells) for part in programs.parts)
+            for cells, log_p, impossible in in_order(tasks, self.threads if len(programs.parts) > 1 else 1):
                 if impossible >= 0:
                     raise self._impossible(impossible)
                 more += cells
                 logs += log_p
-        own = log_likelihood(counts, theta.cells)
+            first = programs.last
+        own = log_likelihood(r.counts, theta.cells)
         if own == -np.inf:
-            cell = int(np.argmax((counts > 0) & (theta.cells <= 0.0)))
-            raise FitError(f"rows with {self.reduction.tables.describe(cell)} are impossible under the parameters{START}")
-        return Expectation(logs + own, counts + more, {}, {})
+            cell = int(np.argmax((r.counts > 0) & (theta.cells <= 0.0)))
+            raise FitError(f"rows with {r.tables.describe(cell)} are impossible under the parameters{START}")
+        return Expectation(logs + own, r.counts + more, {}, {})
 
     def parts(self, n: int) -> list[FiniteComponents]:
         """Every n-th component; complete families are in the first part."""
@@ -381,32 +367,7 @@ class FiniteComponents:
     def programs(self) -> Programs | None:
         """The programs of all shapes, if they fit into memory."""
         whole = self._make_programs(0)
-        return whole if whole.last == self.reduction.n_shapes else None
-
-    def _programs(self) -> Iterator[Programs]:
-        """The programs of all shapes; where they do not fit at once, of some at a time, made again."""
-        if self.programs is not None:
-            yield self.programs
-            return
-        first = 0
-        while first < self.reduction.n_shapes:
-            yield (some := self._make_programs(first))
-            first = some.last
-
-    def _run(self, programs: Programs, tables: Array) -> Iterator[tuple[Array, float, int]]:
-        """What the records of each part are expected to count, their log-likelihood, and the first that is impossible, or −1."""
-        from suffice.kernels.inference.bucket_trees import expect
-
-        r = self.reduction
-        records = (r.records, r.record_at, r.record_shape, r.multiplicity)
-        solve = (programs.at, programs.pool, int(programs.at[programs.first]))
-
-        def run(part: tuple[int, int]) -> tuple[Array, float, int]:
-            counts, logs = np.zeros(len(tables)), np.zeros(1)
-            impossible = expect(*part, records, solve, tables, np.empty(programs.room), counts, logs)
-            return counts, float(logs[0]), int(impossible)
-
-        return in_order((partial(run, part) for part in programs.parts), self.threads if len(programs.parts) > 1 else 1)
+        return whole if whole.last == self.reduction.shape_at[0] else None
 
     def _split(self, start: int, end: int, at: Ints) -> list[tuple[int, int]]:
         """The records of these shapes in parts of like cost: how many does not depend on the number of threads."""
@@ -423,7 +384,7 @@ class FiniteComponents:
         from suffice.kernels.inference.bucket_trees import compile_shapes
 
         r, la = self.reduction, self.reduction.tables
-        n_shapes, starts = r.n_shapes, r.shape_at[1:-1]
+        n_shapes, starts = int(r.shape_at[0]), r.shape_at[1:-1]
         pool = np.empty(2**14, np.int32)
         at = np.zeros(n_shapes + 1, np.int64)
         most, families = (int(r.shapes[starts + i].max(initial=1)) for i in (0, 1))
@@ -449,3 +410,14 @@ class FiniteComponents:
         header = pool[at[first:done][:, None] + np.arange(3)] if done > first else np.zeros((1, 3), np.int32)
         most = int((header[:, 1].astype(np.int64) + 2 * header[:, 2].astype(np.int64)).max())
         return Programs(first, done, at, pool[: at[done]], most, self._split(first, done, at))
+
+
+def _expect_part(part: tuple[int, int], programs: Programs, r: Reduction, tables: Array) -> tuple[Array, float, int]:
+    """What the records of a part are expected to count, their log-likelihood, and the first that is impossible, or −1."""
+    from suffice.kernels.inference.bucket_trees import expect
+
+    counts, logs = np.zeros(len(tables)), np.zeros(1)
+    records = (r.records, r.record_at, r.record_shape, r.multiplicity)
+    solve = (programs.at, programs.pool, int(programs.at[programs.first]))
+    impossible = expect(*part, records, solve, tables, np.empty(programs.room), counts, logs)
+    return counts, float(logs[0]), int(impossible)

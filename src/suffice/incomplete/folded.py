@@ -1,8 +1,8 @@
 """Components of finite rows that are elsewhere: summed in one place if they are few, and else left where the rows are.
 
 A reduction is summed once, and iterations run over it here. Where rows are in other processes and differ so much that their
-components would take more than `MOST` bytes, or more than there is room for, an E-step is a fold: each block is reduced, and what
-it is expected to count adds.
+components would take more than `finite.MOST` bytes, or more than there is room for, an E-step is a fold: each block is reduced,
+and what it is expected to count adds.
 """
 
 from __future__ import annotations
@@ -10,32 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import numpy as np
-
 from suffice.basis.arrays import Array
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, bytes_in_words, note
-from suffice.incomplete.components import Components, Expectation, FlatTables, Shown, Theta
-from suffice.incomplete.finite import ComponentTable, FiniteComponents, Reduce
-
-MOST = 2**30
-"""Bytes of components of rows in other processes that are summed in one place."""
-
-
-def finite_components(rows: Data, tables: FlatTables, threads: int | None, room: float = np.inf) -> Components:
-    """The components of rows, which are passed over once; once more for each E-step if they are too many to be here."""
-    most = room if rows.engine.near else min(room, MOST)
-    step = Reduce(tables, not rows.weighted or rows.whole_weights, most)
-    total = rows.fold(step, threads=threads, what="reducing rows")
-    here = FiniteComponents(total.reduction(), threads)
-    if not total.overfull:
-        return here
-    note(
-        f"what is missing in the rows differs so much that it would take more than {bytes_in_words(float(most))} in one place: "
-        "each iteration passes over the rows"
-    )
-    return FoldedComponents(rows.hold(), tables, here.shown, threads)
+from suffice.incomplete.components import Expectation, FlatTables, Shown, Theta
+from suffice.incomplete.finite import ComponentTable, FiniteComponents
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +40,16 @@ class FoldedComponents:
     shown: Shown
     threads: int | None = None
     passes: ClassVar[int] = 1
+
+    @staticmethod
+    def of(rows: Data, here: FiniteComponents) -> FoldedComponents:
+        """Of rows whose components are too many to be here; what complete families count is."""
+        most = bytes_in_words(float(here.reduction.most))
+        note(
+            f"what is missing in the rows differs so much that it would take more than {most} in one place: "
+            "each iteration passes over the rows"
+        )
+        return FoldedComponents(rows.hold(), here.reduction.tables, here.shown, here.threads)
 
     def expect(self, theta: Theta) -> Expectation:
         """By a pass over the rows."""

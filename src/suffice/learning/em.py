@@ -8,7 +8,7 @@ What never falls, whatever the estimate: maximum likelihood: ln L. Posterior mea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
@@ -22,18 +22,18 @@ from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_
 from suffice.families.design import are_numbers
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress
-from suffice.learning.ascent.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts, steps_of
+from suffice.learning.ascent.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts
 from suffice.learning.ascent.em_plan import EmPlan
 from suffice.learning.ascent.em_run import EmRun as EmRun
 from suffice.learning.ascent.em_run import Optimum as Optimum
+from suffice.learning.ascent.em_run import covariance_at
 from suffice.learning.ascent.em_run import spread as spread
 from suffice.learning.ascent.identified import doubts
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
-from suffice.learning.incomplete.beginnings import beginnings, hidden_states
 from suffice.learning.incomplete.held import read_fixed
 from suffice.learning.incomplete.missing_mechanism import with_mechanism
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
-from suffice.learning.incomplete.starts import empty_states, match_states
+from suffice.learning.incomplete.starts import FEW, nearest_pairs, profiles
 from suffice.learning.incomplete.task import of_sequences, shared_of
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
@@ -199,18 +199,12 @@ def em(
         if first is not None:
             refuse_first(first)
         problem = problem_of(dag, data, hidden=hidden, shared=shared, **how)
-    problem = _holding(problem, fixed, start)
+    if fixed:
+        problem = _holding(problem, fixed, start)
     shown = budget.watch("EM")
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     if dry_run:
         return EmPlan.of(problem, n, max_iter)
-
-    def climb(i: int, way: Climb) -> None:
-        way.resume()
-        way.run(steps_of(problem, way.point, method), tol, max_iter, partial(_watch, shown, i, n, tol, max_iter))
-        if method is not None:
-            method.end(way)
-
     if budget.checkpoint is not None:
         asked: dict[str, Any] = {"dag": problem.dag, "hidden": hidden, "prior": prior, "estimate": estimate, "starts": starts}
         asked |= {"start": None if start is None else {node: start[node] for node in start}, "seed": seed, "tol": tol}
@@ -218,10 +212,17 @@ def em(
         asked |= {"method": method, "missing_depends_on": missing_depends_on}
         shown.memory = checkpoint_of(budget.checkpoint, "em", problem.rows, asked)
     with shown.memory:
-        thetas = beginnings(problem, start, n, seed)
-        climbs, stopped = from_starts(thetas, n, shown, lambda theta: Climb(problem, evaluate(problem, theta)), climb)
+        climbs, stopped = from_starts(
+            problem.beginnings(start, n, seed),
+            n,
+            shown,
+            lambda theta: Climb(problem, evaluate(problem, theta)),
+            lambda i, way: way.run(tol, max_iter, partial(_watch, shown, i, n, tol, max_iter), method),
+        )
         run = run_of(problem, climbs, n, stopped, tol)
-        run = run if information is False else run.with_covariance(bool(information))
+        if information is not False:  # intervals of answers: found now, or when it is first asked for
+            model = run.model.with_covariance(partial(covariance_at, problem, run.point.parameters))
+            run = replace(run, model=model.with_covariance(model.parameter_covariance) if information else model)
         if not stopped:
             shown.memory.finish()
     return run
@@ -229,8 +230,6 @@ def em(
 
 def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | None) -> ParameterProblem:
     """The problem in which the distributions of some nodes, or single entries of Gaussians, are those of the start."""
-    if not said:
-        return problem
     tied = {node for tie in problem.ties for node in tie.nodes}
     fixed, entries = read_fixed(said, problem.nodes, problem.nodes)
     for name in (*fixed, *entries):
@@ -272,24 +271,17 @@ def checked_numbers(tol: Any, max_iter: Any, seed: Any, starts: Any) -> tuple[fl
 
 
 def _watch(progress: Progress[Climb], start: int, n: int, tol: float, max_iter: int, climb: Climb) -> None:
-    """Show where the climb is, and look at the clock."""
+    """Show where the climb is, and how long it may take yet by the rate at which gains shrink; look at the clock."""
+    trace = climb.trace
     text = "" if n == 1 else f"start {start + 1} of {n}, "
-    left = _seconds_left(climb, tol, max_iter)
-    text += f"iteration {len(climb.trace)}, log-likelihood {climb.point.log_likelihood:,.3f}"
-    text += "" if left is None else f", at most {left:.0f} s left" + (" of this start" if n > 1 else "")
+    text += f"iteration {len(trace)}, log-likelihood {climb.point.log_likelihood:,.3f}"
+    if len(trace) > 3:
+        a, b, c = (t.objective for t in trace[-3:])
+        rate, left = (c - b) / (b - a) if b > a else 1.0, float(max_iter - len(trace))
+        if tol > 0 and 0.0 < rate < 1.0 and c - b > tol:
+            left = min(left, float(np.log(tol / (c - b)) / np.log(rate)))
+        text += f", at most {left * trace[-1].seconds / len(trace):.0f} s left" + (" of this start" if n > 1 else "")
     progress.check(text, climb.point.objective)
-
-
-def _seconds_left(climb: Climb, tol: float, max_iter: int) -> float | None:
-    """From the rate at which gains shrink, how long until one is below the tolerance."""
-    if len(climb.trace) < 4:
-        return None
-    a, b, c = (t.objective for t in climb.trace[-3:])
-    rate = (c - b) / (b - a) if b > a else 1.0
-    left = float(max_iter - len(climb.trace))
-    if tol > 0 and 0.0 < rate < 1.0 and c - b > tol:
-        left = min(left, float(np.log(tol / (c - b)) / np.log(rate)))
-    return left * climb.trace[-1].seconds / len(climb.trace)
 
 
 def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool, tol: float) -> EmRun:
@@ -303,16 +295,17 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
     cpds = problem.cpds(best.point.parameters)
     optima = tuple(_optimum(problem, climbs.index(c), c, best, cpds) for c in ordered)
     for name in problem.hidden:
-        variable = problem.variables[name]
-        gone = empty_states(variable, problem.statistics(best.point.statistic)) if isinstance(variable, Finite) else []
-        if gone:
-            note(f"no rows are left for {listing(gone)} of the hidden variable {name!r}: fewer states would do as well")
-    for cpd, effects in _endless(cpds):
-        what = "states" if isinstance(cpd.child, Finite) else "values"
-        note(
-            f"the coefficients of {cpd.child.name!r} may grow without end: {listing(effects)} all but separates its {what}; use "
-            f"{ridge_of(type(cpd.family).__name__)}"
-        )
+        if isinstance(variable := problem.variables[name], Finite):
+            counts = problem.statistics(best.point.statistic).counts([name]).dense()
+            if gone := [s for s, rows in zip(variable.states, counts, strict=True) if rows < FEW]:
+                note(f"no rows are left for {listing(gone)} of the hidden variable {name!r}: fewer states would do as well")
+    for cpd in (cpd for cpd in cpds.values() if cpd.is_regression):
+        if effects := _endless_effects(cpd):
+            what = "states" if isinstance(cpd.child, Finite) else "values"
+            note(
+                f"the coefficients of {cpd.child.name!r} may grow without end: {listing(effects)} all but separates its {what}; "
+                f"use {ridge_of(type(cpd.family).__name__)}"
+            )
     if stopped:
         note("EM was stopped before its end; this is the best so far")
     elif not best.converged and tol > 0:
@@ -323,12 +316,15 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
 
 
 def _optimum(problem: ParameterProblem, number: int, climb: Climb, best: Climb, cpds: Mapping[str, Any]) -> Optimum:
-    moved = False
-    if climb is not best and not climb.stopped and (states := hidden_states(problem)):
+    """Where a start led to. States of hidden variables are matched by what they say about the children."""
+    moved, states = False, [name for name in problem.hidden if isinstance(problem.variables[name], Finite)]
+    if climb is not best and not climb.stopped and states:
         other = problem.cpds(climb.point.parameters)
         for name in states:
-            places = match_states(problem.dag, name, cpds, other)
-            moved = moved or (places is not None and bool((places != np.arange(len(places))).any()))
+            mine, theirs = profiles(problem.dag, name, cpds), profiles(problem.dag, name, other)
+            if mine is not None and theirs is not None:
+                places = nearest_pairs(np.abs(mine[:, None, :] - theirs[None, :, :]).sum(axis=2))
+                moved = moved or bool((places != np.arange(len(places))).any())
     objective = -np.inf if climb.stopped else climb.point.objective
     why = in_python(climb.stopped) if climb.stopped else ""
     return Optimum(number, objective, climb.point.log_likelihood, len(climb.trace), climb.converged, moved, why)
@@ -346,11 +342,9 @@ def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) 
     return f"fitted from {', '.join([*parts, by, how])}"
 
 
-def _endless(cpds: Mapping[str, Any]) -> Iterator[tuple[Any, list[str]]]:
-    """Regressions without a ridge in which states of a parent have effects beyond what any number of rows could show."""
-    for cpd in cpds.values():
-        if cpd.is_regression and not cpd.family.ridge and not cpd.family.dispersed:
-            states = ~are_numbers(cpd.regressors)
-            large = states & (np.abs(cpd.theta[cpd.layout.slopes]).max(axis=0, initial=0.0) > ENDLESS)
-            if large.any():
-                yield cpd, [t for t, far in zip(cpd.terms, large, strict=True) if far]
+def _endless_effects(cpd: Any) -> list[str]:
+    """Of a regression without a ridge the states of parents that have effects beyond what any number of rows could show."""
+    if cpd.family.ridge or cpd.family.dispersed:
+        return []
+    large = ~are_numbers(cpd.regressors) & (np.abs(cpd.theta[cpd.layout.slopes]).max(axis=0, initial=0.0) > ENDLESS)
+    return [t for t, far in zip(cpd.terms, large, strict=True) if far]

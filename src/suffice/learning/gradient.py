@@ -24,7 +24,6 @@ from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.chains.chain_problem import chain_problem_of
 from suffice.learning.chains.chain_task import refuse_first
 from suffice.learning.em import checked_numbers
-from suffice.learning.incomplete.beginnings import beginnings
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.task import of_sequences
@@ -291,7 +290,7 @@ def gradient(
             chosen.climb(ascent)
         _refuse_collapse(ascent)  # once more: it may have had all its iterations on the way down
 
-    ascents, stopped = from_starts(beginnings(problem, start, n, seed), n, watch, begin, climb)
+    ascents, stopped = from_starts(problem.beginnings(start, n, seed), n, watch, begin, climb)
     if stopped:
         note("gradient ascent was stopped before its end; this is the best so far")
     best = best_first(ascents, n)[0]

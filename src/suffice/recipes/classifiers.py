@@ -49,7 +49,7 @@ from suffice.families.priors.priors import Dirichlet, Gamma, NormalInverseGamma,
 from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.graphs import Dag
 from suffice.incomplete.numbers.normal import weighted_moments
-from suffice.learning.ascent.climb import Climb, steps_of
+from suffice.learning.ascent.climb import Climb
 from suffice.learning.fit import fit
 from suffice.learning.latent.mixture_parts import CollapsedClass, JointPart, SeparatePart, imagined_moments
 from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
@@ -386,7 +386,7 @@ def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estim
     counts = known.rows.fold(_ClassShares(name, np.zeros(known.target.n_states)).count_classes)
     try:
         climb = Climb.at(mixture, mixture.start_from(_ClassShares(name, counts / counts.sum())))
-        climb.run(steps_of(climb.problem, climb.point), TOLERANCE, MAX_ITER, lambda _: None)
+        climb.run(TOLERANCE, MAX_ITER, lambda _: None)
     except CollapsedClass as collapse:
         raise FitError(f"the discriminant of {name!r} cannot be fitted by EM: {collapse}; give a prior") from None
     cpds = mixture.cpds(climb.point.parameters, climb.point.statistic.sums.counts)

@@ -278,7 +278,7 @@ class ChainRows(ReducedSteps):
             if not (self.layout.stationary and phase.number == 0):
                 matrices[some] = space.allowed[phase.number]
                 for key, cells in tables:
-                    matrices[some] *= theta.cells[theta.tables.cells(key)][cells]
+                    matrices[some] *= theta.cells[theta.tables.cells[key]][cells]
         if self.layout.stationary:
             matrices[kinds.phase == 0, 0] = stationary(self.layout.settling(theta))
         return (kinds.kind, matrices) if not self.layout.stepwise else stepwise_matrices(self, theta, matrices)
@@ -291,7 +291,7 @@ class ChainRows(ReducedSteps):
                 total.steps[FIRST] = weight[some, 0].sum(axis=0)
                 continue
             for key, cells in tables:
-                own = total.cells[theta.tables.cells(key)]
+                own = total.cells[theta.tables.cells[key]]
                 own += np.bincount(cells.reshape(-1), weight[some].reshape(-1), len(own))
 
     def _moving(self) -> Iterable[Moving]:
@@ -324,7 +324,7 @@ class ChainRows(ReducedSteps):
 
     def _count_symbols(self, theta: Theta, kinds: Kinds, weight: Array, total: Expectation) -> None:
         for e in self.emissions:
-            cells, own = theta.cells[theta.tables.cells(e.key)], total.cells[theta.tables.cells(e.key)]
+            cells, own = theta.cells[theta.tables.cells[e.key]], total.cells[theta.tables.cells[e.key]]
             own += np.bincount(e.shown.reshape(-1), weight[e.symbols[e.seen]].reshape(-1), len(own))
             if not e.seen.all():  # a missing child is expected to be as its parents say
                 index = (e.base[~e.seen, None] + e.current)[:, :, None] + np.arange(e.n_states)

@@ -26,7 +26,7 @@ from suffice.errors.remedies import INTO_BINS
 from suffice.families import family_of
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.graphs.template import Template
-from suffice.incomplete.components import NodeFamily, node_family
+from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.numbers.patterns import digits_of
 from suffice.statistics.counts import n_configurations, sizes
 from suffice.variables import Finite, Variable
@@ -70,7 +70,7 @@ def phases_of(template: Template, variables: Mapping[str, Variable], families: M
             key = template.parameter_name(name, t)
             parents = [rename(variables[b], relative_name(b, k)) for b, k in map(variable_and_lag, template.parents_at(name, t))]
             family = families.get(name) if parents or key == name else None
-            nodes[name] = node_family(variables[name], tuple(parents), family or family_of(variables[name], parents))
+            nodes[name] = NodeFamily.of(variables[name], tuple(parents), family or family_of(variables[name], parents))
             keys[name] = key
         result.append(Phase(t, nodes, keys))
     return tuple(result)
@@ -82,7 +82,7 @@ def parameter_nodes(phases: Sequence[Phase]) -> dict[str, NodeFamily]:
     for phase in (phases[-1], *phases[:-1]):
         for name, key in phase.keys.items():
             node = phase.nodes[name]
-            result.setdefault(key, node if key == name else node_family(rename(node.child, key), node.parents, node.family))
+            result.setdefault(key, node if key == name else NodeFamily.of(rename(node.child, key), node.parents, node.family))
     return result
 
 

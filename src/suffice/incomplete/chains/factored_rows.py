@@ -254,7 +254,7 @@ class FactoredRows:
         found = expect_factors(own.steps, counted=counted, stepwise=[f for _, f, _ in own.parts if f >= 0])
         total = Expectation(checked_logs(self, found.log_likelihood, found.stuck), np.zeros(theta.tables.n_cells), {}, {})
         for f, move in enumerate(self.moves):
-            cells = total.cells[theta.tables.cells(move.key)]
+            cells = total.cells[theta.tables.cells[move.key]]
             cells += np.bincount(move.cells.reshape(-1), found.counts[f].reshape(-1), len(cells))
         for f, r in enumerate(own.regressions, len(self.moves)):
             r.count(theta, found.counts[f][:, r.some], total)

@@ -135,7 +135,7 @@ def counted_expectation(layout: ChainLayout, shown: Shown, theta: Theta, constan
     for key in layout.counted:
         node = layout.nodes[key]
         if node.by_table:
-            place = theta.tables.cells(key)
+            place = theta.tables.cells[key]
             cells[place] = shown.counts[place]
             logs += log_likelihood(cells[place], theta.cells[place])
         elif key in shown.moments:
@@ -164,7 +164,7 @@ def shown_by(layout: ChainLayout, block: Block) -> Shown:
                 continue
             if node.by_table:
                 index = flat_index({v.name: columns[v.name][rows] for v in node.finite}, node.finite, len(rows))
-                counts[layout.tables.cells(key)] = np.bincount(index, block.weights[rows], node.n_cells)
+                counts[layout.tables.cells[key]] = np.bincount(index, block.weights[rows], node.n_cells)
             else:
                 component = Component.of(frozenset(), [node])
                 [local] = (*component.lines, *component.others)

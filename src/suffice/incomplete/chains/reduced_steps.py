@@ -173,7 +173,7 @@ def child_states(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterato
     steps), by posteriors of the joint states."""
     for rows, joint, scored in parts:
         for e in (e for e in rows.emissions if e.name == name):
-            table = theta.cells[theta.tables.cells(e.key)]
+            table = theta.cells[theta.tables.cells[e.key]]
             for first in np.unique(e.base[~e.seen]):
                 kinds = np.zeros(len(rows.symbols.phase), np.bool_)  # type: ignore[union-attr]
                 kinds[e.symbols[~e.seen & (e.base == first)]] = True

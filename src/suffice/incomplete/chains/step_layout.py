@@ -151,7 +151,7 @@ class StepLayout:
         """p(s' | s) in a phase for each of n combinations of observed codes, as far as tables say it."""
         product = np.repeat(self.space.allowed[phase.number][None], n, axis=0)
         for table in self.space.transitions[phase.number]:
-            product *= theta.cells[theta.tables.cells(table.key)][table.cells(codes)]
+            product *= theta.cells[theta.tables.cells[table.key]][table.cells(codes)]
         return product
 
     def settling(self, theta: Theta) -> Array:

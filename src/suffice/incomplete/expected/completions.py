@@ -234,11 +234,12 @@ def theta_of(cpds: Mapping[str, Cpd], variables: Sequence[Finite]) -> Theta:
 def factors_at(theta: Theta, members: set[int], row: npt.NDArray[Any]) -> list[LogFactor]:
     """The tables that touch these variables, in logs, at what the row shows of the others."""
     result = []
-    logs, touching, names = theta.tables.cut(theta.logs), theta.tables.touching, theta.tables.variables
+    tables, touching = theta.tables, theta.tables.touching
     for f in np.unique(np.concatenate([touching[1][slice(*touching[0][v : v + 2])] for v in members])):
-        scope = theta.tables.scope(f)
+        scope = tables.scope(f)
+        logs = theta.log_tables[tables.variables[scope[-1]].name].reshape(tables.sizes[scope])
         at = tuple(slice(None) if v in members else int(row[v]) for v in scope)
-        result.append(LogFactor(tuple(v for v in scope if v in members), logs[names[scope[-1]].name][at][None]))
+        result.append(LogFactor(tuple(v for v in scope if v in members), logs[at][None]))
     return result
 
 

@@ -189,8 +189,10 @@ class ExpectedMoments:
                 )
         for i in np.flatnonzero(drawn & (codes[:, first[:-1]] < 0).any(axis=0)).tolist():
             self._draw_freely(i, codes[:, first[i] : first[i + 1]])
-        for f, table in enumerate(self._theta.tables.cut(self._theta.cells).values()):
-            lost = (table[tuple(codes[self._theta.tables.scope(f)])] == 0) & (share > 0)
+        tables = self._theta.tables
+        for f, cells in enumerate(tables.cells.values()):
+            table = self._theta.cells[cells].reshape(tables.sizes[scope := tables.scope(f)])
+            lost = (table[tuple(codes[scope])] == 0) & (share > 0)
             if lost.any():
                 raise rows.impossible(int(owner[np.argmax(lost)]))
         kept = share > NEGLIGIBLE

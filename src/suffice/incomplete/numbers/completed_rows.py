@@ -129,7 +129,7 @@ def gather_completions(
     total = Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
     weight = weight.reshape(*component.shape, -1)
     for local in component.tables:
-        total.cells[theta.tables.cells(local.node.name)] = count_cells(local, rows.codes, local.gather(weight))
+        total.cells[theta.tables.cells[local.node.name]] = count_cells(local, rows.codes, local.gather(weight))
     for pool in component.pools:
         columns_of_pool = sorted({c for local in pool for c in local.columns})
         index, values = pool[0].index(rows.codes), rows.reals[columns_of_pool]

@@ -66,7 +66,7 @@ class ReduceMixed(Step[ReducedRows]):
                 continue
             [local], rows = self._whole(node, block, some)
             if node.by_table:
-                counts[self.tables.cells(node.name)] = count_cells(local, rows.codes, rows.weight[None])
+                counts[self.tables.cells[node.name]] = count_cells(local, rows.codes, rows.weight[None])
             else:
                 moments[node.name] = observed_moments(local, rows, rows.weight[None])
         kept: dict[Key, ObservedRows] = {}

@@ -259,17 +259,16 @@ class Climb(Way):
         begun = time.perf_counter()
         return cls(problem, evaluate(problem, parameters), begun=begun)
 
-    def resume(self) -> None:
-        """Go to where a run before this one was on this way, if it was."""
+    def run(self, tol: float, max_iter: int, watch: Callable[[Climb], None], method: EmMethod | None = None) -> None:
+        """Take steps, from where a run before this one was on this way, until one of EM's gains at most `tol`, or there were
+        `max_iter`."""
         if self.memory.kept is not None:
             self.restore(self.memory.kept)
-
-    def run(self, steps: Iterator[Point], tol: float, max_iter: int, watch: Callable[[Climb], None]) -> None:
-        """Take steps until one of EM's gains at most `tol`, or there were `max_iter`."""
         begun = partial(self._packed_at, self.point, len(self.trace))
+        steps = plain(self.problem, self.point) if method is None else method.steps(self.problem, self.point)
         for point in islice(steps, max_iter - len(self.trace)):
             gain = point.objective - self.point.objective
-            if gain < -slack_of(self.problem, point) or np.isnan(gain):
+            if not gain >= 0.0 and not gain >= -slack_of(self.problem, point):
                 raise self.problem.fall() or FellError(
                     f"the objective of EM fell from {self.point.objective!r} to {point.objective!r} in iteration "
                     f"{len(self.trace) + 1}: that is an error of ours, please report it"
@@ -281,8 +280,10 @@ class Climb(Way):
             self.memory.keep(begun)
             if tol > 0 and point.plain and gain <= max(tol, 1e-15 * abs(point.objective)):
                 self.converged = True
-                return
+                break
             watch(self)
+        if method is not None:
+            method.end(self)
 
     def _packed_at(self, point: Point, n: int) -> Packed:
         """A point that this way came through after n iterations."""
@@ -308,11 +309,6 @@ def evaluate(problem: Climbable, parameters: Any, plain: bool = True) -> Point:
     return Point(parameters, expected.statistic, objective, expected.log_likelihood, plain)
 
 
-def steps_of(problem: Any, begin: Point, method: EmMethod | None = None) -> Iterator[Point]:
-    """The points that follow a beginning, without end."""
-    return plain(problem, begin) if method is None else method.steps(problem, begin)
-
-
 def plain(problem: Climbable, point: Point) -> Iterator[Point]:
     """θ ← M(E(θ))."""
     while True:
@@ -325,12 +321,15 @@ def em_step(problem: Climbable, point: Point) -> Point:
     the objective: half of the way, half of that, and so on."""
     parameters = problem.maximise(point.statistic)
     for _ in range(HALVINGS):
-        shorter = problem.shorter(point.parameters, parameters)
         try:
             new = evaluate(problem, parameters)
+            if new.objective >= point.objective:
+                return new
+            shorter = problem.shorter(point.parameters, parameters)
             if shorter is None or new.objective >= point.objective - slack_of(problem, new):
                 return new
         except (FitError, ModelError):  # beyond what the family allows
+            shorter = problem.shorter(point.parameters, parameters)
             if shorter is None:
                 raise
         parameters = shorter

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -81,11 +80,6 @@ class EmRun(Run[Learned]):
         self._require_rows()
         return observed_information(self.problem, self.point.parameters)
 
-    def with_covariance(self: EmRun[BayesNet], now: bool) -> EmRun[BayesNet]:
-        """The same run, whose network has the covariance of its parameters, or finds it when it is needed."""
-        model = finding_covariance(self.model, self.problem, self.point.parameters)
-        return replace(self, model=model.with_covariance(model.parameter_covariance) if now else model)
-
     def _require_rows(self) -> None:
         if self.problem is None:
             raise ModelError("a run that was pickled has left its data behind: ask for information() or expected before")
@@ -128,12 +122,9 @@ def spread(optima: tuple[Optimum, ...]) -> str:
     )
 
 
-def finding_covariance(model: BayesNet, problem: ParameterProblem, parameters: Any) -> BayesNet:
-    """The network, which finds the covariance of its parameters when it is first needed; it keeps the reduced rows until then."""
-    return model.with_covariance(partial(_covariance, problem, parameters))
-
-
-def _covariance(problem: ParameterProblem, parameters: Any) -> ParameterCovariance:
+def covariance_at(problem: ParameterProblem, parameters: Any) -> ParameterCovariance:
+    """The covariance of estimates, as a network takes it that finds it when it is first needed, and keeps the reduced rows until
+    then."""
     from suffice.learning.ascent.information import observed_information
 
     return observed_information(problem, parameters).parameter_covariance

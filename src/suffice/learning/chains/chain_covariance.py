@@ -65,10 +65,10 @@ class StateProblem(ChainProblem):
     def state_counts(self, name: str, statistic: ExpectedStatistic) -> Array:
         """How many steps are expected in each state of a variable, first steps included."""
         s = statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic)
-        cells = s.cells[self.tables.cells(name)]
+        cells = s.cells[self.tables.cells[name]]
         total = cells.reshape(-1, self.nodes[name].finite[-1].n_states).sum(axis=0) + statistic.steps.get(FIRST, 0.0)
         first = unrolled_name(name, 0)
-        return np.asarray(total + s.cells[self.tables.cells(first)] if first in self.nodes else total)
+        return np.asarray(total + s.cells[self.tables.cells[first]] if first in self.nodes else total)
 
     def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         if node.name in self.tied:
@@ -151,8 +151,8 @@ class StateProblem(ChainProblem):
         others |= {n: replace(others[n], variance=common / units[n]) for n in self.spherical}
         return replace(theta, others=others)
 
-    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
-        fitted: Any = super()._fit_node(node, cpd, statistic)
+    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic, complete: bool) -> Cpd:
+        fitted: Any = super()._fit_node(node, cpd, statistic, complete)
         for columns, tied in ((self.tied, True), (self.spherical, False)):
             if node.name in columns:
                 return SharedGaussian.of(fitted, columns.index(node.name), tied=tied)
@@ -170,10 +170,10 @@ def permuted_statistic(
     for name, node in problem.nodes.items():
         axes = [axis for axis, v in enumerate(node.finite) if v.name in names]
         if node.by_table:
-            own = cells[problem.tables.cells(name)].reshape(sizes(node.finite))
+            own = cells[problem.tables.cells[name]].reshape(sizes(node.finite))
             for axis in axes:
                 own = np.take(own, order, axis=axis)
-            cells[problem.tables.cells(name)] = own.reshape(-1)
+            cells[problem.tables.cells[name]] = own.reshape(-1)
         elif axes and name in moments:
             digits = list(np.unravel_index(moments[name].keys, sizes(node.finite)))
             for axis in axes:
@@ -216,7 +216,7 @@ class StateStarts:
         """Every other start moves its centres to the means of their rows; every third may also have states that never stay."""
         theta = self._classes(rng, number % 2 == 0)
         stay = rng.uniform(*(STAY if number % 3 < 2 else (0.0, STAY[1])), self.hidden.n_states)
-        own = self.problem.tables.cells(self.hidden.name)
+        own = self.problem.tables.cells[self.hidden.name]
         cells = theta.cells.copy()
         table = cells[own].reshape(-1, self.hidden.n_states)
         cells[own] = ((1.0 - stay)[:, None] * table + np.diag(stay)).reshape(-1)

@@ -90,9 +90,10 @@ class ChainProblem(ParameterProblem):
         components: Components = ChainComponents.of(task.sequences, layout, task.threads, task.room)
         shown = components.shown
         counts = [Counts((v,), shown.states[_base(v.name)]) for v in finite if _base(v.name) in shown.states]
-        known = Statistics([*counts, *moments_by_column(spread, seen)], shown.weight)
-        prior = None if task.prior is None else task.prior.bind(aliases, known)
-        said = imagined_by(nodes, prior, task.estimate)
+        said, prior = dict[str, Any].fromkeys(nodes), task.prior
+        if prior is not None:
+            prior = prior.bind(aliases, Statistics([*counts, *moments_by_column(spread, seen)], shown.weight))
+            said = imagined_by(nodes, prior, task.estimate)
         if settles or linear is not None:
             refuse_beliefs(said)
         refuse_constants(nodes, observed, spread, said, ())
@@ -122,7 +123,7 @@ class ChainProblem(ParameterProblem):
         if FIRST not in statistic.steps:
             return super().maximise(statistic)
         plain = without_pull(self._layout, statistic)
-        return settled_step(self._layout, statistic, super().maximise(plain), plain.cells + self._more)
+        return settled_step(self._layout, statistic, super().maximise(plain), plain.cells + self.imagined_cells.more)
 
     def _settled_lines(self, statistic: ExpectedStatistic) -> Theta:
         """The M-step where the first numbers are stationary."""
@@ -208,16 +209,16 @@ class ChainProblem(ParameterProblem):
         n = self.sequences.n_sequences
         return f"{self.weight:,.10g} steps of {n:,} sequence{'' if n == 1 else 's'}"
 
-    def _is_seen(self, node: NodeFamily) -> bool:
-        missing = self.sequences.missing
-        return node.name not in {*self.fixed, *self.entries} and all(missing.get(_base(v.name), 1) == 0 for v in node.members)
-
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> Chain:  # type: ignore[override]
         """The chain of these parameters."""
-        cpds = replace(self, shown=self.units).cpds(theta)
-        own = {n: self._fit_node(node, cpds[n], self.plain(statistic)) for n, node in self.nodes.items()}
-        fixed = dict.fromkeys(self.fixed, True) | {n: held.names(self.nodes[n]) for n, held in self.entries.items()}
-        told = self._fit_facts(info)
+        cpds, seen = replace(self, shown=self.units).cpds(theta), self.plain(statistic)
+        missing, held = self.sequences.missing, {*self.fixed, *self.entries}
+        own = {}
+        for n, node in self.nodes.items():
+            complete = n not in held and all(missing.get(_base(v.name), 1) == 0 for v in node.members)
+            own[n] = self._fit_node(node, cpds[n], seen, complete)
+        fixed = dict.fromkeys(self.fixed, True) | {n: entries.names(self.nodes[n]) for n, entries in self.entries.items()}
+        told = {"prior": self.prior, "estimate": self.estimate, "fit_info": info, "incomplete": True, "hidden": self.hidden}
         return Chain.of(self.template, self.slice_variables, own, **told, first_slices=self.first_slices, fixed=fixed)
 
 

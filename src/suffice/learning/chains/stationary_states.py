@@ -62,7 +62,7 @@ def _pull(layout: ChainLayout, theta: Theta, first: Array) -> Array:
     M, result = layout.settling(theta), np.zeros(theta.tables.n_cells)
     pull = pull_of_start(M, stationary(M), first)
     for table in layout.space.transitions[layout.phases[-1].number]:
-        own = result[theta.tables.cells(table.key)]
+        own = result[theta.tables.cells[table.key]]
         own += np.bincount(table.cells({})[0].reshape(-1), pull.reshape(-1), len(own))
     return result
 
@@ -87,7 +87,7 @@ def settled_step(layout: ChainLayout, s: ExpectedStatistic, plain: Theta, counts
 
     first: Array = s.steps[FIRST]
     keys = [table.key for table in layout.space.transitions[layout.phases[-1].number]]
-    places = [plain.tables.cells(key) for key in keys]
+    places = [plain.tables.cells[key] for key in keys]
     sizes = [layout.nodes[key].finite[-1].n_states for key in keys]
     N = [counts[place].reshape(-1, size) for place, size in zip(places, sizes, strict=True)]
 

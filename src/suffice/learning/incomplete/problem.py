@@ -12,7 +12,7 @@ Parameters are a `Theta`: all tables in one array, and the distributions of othe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -36,7 +36,8 @@ from suffice.incomplete.components import (
     nodes_of,
     refuse_unanswerable,
 )
-from suffice.incomplete.folded import finite_components
+from suffice.incomplete.finite import FiniteComponents
+from suffice.incomplete.folded import FoldedComponents
 from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.numbers.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.numbers.units import (
@@ -58,9 +59,10 @@ from suffice.learning.incomplete.reduced_task import (
     refuse_constants,
     with_known,
 )
-from suffice.learning.incomplete.starts import Starts
+from suffice.learning.incomplete.starts import Starts, alike
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.limits import check_room
+from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked_names
@@ -83,33 +85,45 @@ class ParameterProblem(ReducedTask):
     @classmethod
     def of(cls, task: Task) -> ParameterProblem:
         """The rows of a task, reduced; with numbers they are passed over twice, first for the units of the columns."""
+        for name, family in task.families.items():
+            if family.iterative and family.dispersed and family.ridge:
+                raise FitError(
+                    f"{name!r} has a dispersion, and the ridge of {type(family).__name__} is in its units: EM would have no one "
+                    f"objective to climb; leave the ridge out, {type(family).__name__}(), or fit it to complete rows"
+                )
         finite = [v for v in task.variables.values() if isinstance(v, Finite)]
         with_numbers = len(finite) < len(task.variables)
         numbers = hidden_numbers(task.dag, task.variables, task.hidden) if with_numbers else ()
-        refuse_unlinked(task.dag, task.variables, numbers)
+        if numbers:
+            refuse_unlinked(task.dag, task.variables, numbers)
         nodes = nodes_of(task.dag, task.variables, task.families)
-        check_room(task.room, bytes_of_parameters(nodes.values()), "EM", "take fewer parents, or fewer states")
+        if task.room < math.inf:
+            check_room(task.room, bytes_of_parameters(nodes.values()), "EM", "take fewer parents, or fewer states")
         tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
         seen = {n: v for n, v in task.variables.items() if n not in task.hidden}
-        units, moments = NO_UNITS, list[Moments]()
+        units = NO_UNITS
         if with_numbers:
             reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
             spread = observed_cells(task.rows, reals, task.threads)
             observed = Units.of(spread, seen).alike(linked_names(task.ties))
             units = with_hidden(observed, dict.fromkeys(numbers))
-            sums = {} if task.prior is None else observed_sums(task.rows, seen, task.threads)  # which its defaults come from
-            moments = [*moments_by_column(spread, seen, sums), *standard_moments(numbers)]
         components: Components
         if len(tables.families) == len(nodes):
-            components = finite_components(task.rows, tables, task.threads, task.room)
+            components = here = FiniteComponents.of(task.rows, tables, task.threads, task.room)
+            if here.reduction.overfull:
+                components = FoldedComponents.of(task.rows, here)
         else:
             refuse_unanswerable({**task.rows.missing, **dict.fromkeys(numbers, 1)}, task.dag, nodes)
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads, task.room)
-        shown = components.shown
-        counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
-        known = Statistics([*counts, *moments], shown.weight, seen.values())
-        prior = None if task.prior is None else task.prior.bind(task.variables, known)
-        said = imagined_by(nodes, prior, task.estimate)
+        shown, prior = components.shown, task.prior
+        said: dict[str, Any] = dict.fromkeys(nodes)
+        if prior is not None:  # its defaults come from what the columns show
+            moments = standard_moments(numbers)
+            if with_numbers:
+                moments = [*moments_by_column(spread, seen, observed_sums(task.rows, seen, task.threads)), *moments]
+            counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
+            prior = prior.bind(task.variables, Statistics([*counts, *moments], shown.weight, seen.values()))
+            said = imagined_by(nodes, prior, task.estimate)
         if with_numbers:
             refuse_constants(nodes, observed, spread, said, task.ties)
         if shown.n_empty:
@@ -129,8 +143,8 @@ class ParameterProblem(ReducedTask):
 
     def maximise(self, statistic: ExpectedStatistic) -> Theta:
         """One M-step."""
-        s = self._pool_ties(statistic)
-        weights = s.cells + self._more
+        s, imagined = self.plain(statistic) if self.ties else statistic, self.imagined_cells
+        weights = s.cells + imagined.more
         if self.estimate.less and weights.min(initial=0.0) < 0.0:
             cell = int(np.argmin(weights))
             raise FitError(
@@ -139,9 +153,9 @@ class ParameterProblem(ReducedTask):
             )
         others = {node.name: self._estimate(node, s) for node in self.others}
         cells = self.tables.normalise(weights)
-        for name, belief in self._beliefs.items():
-            cells[self.tables.cells(name)] = belief.probs(self._statistic_of(self.nodes[name], s), Mode()).reshape(-1)
-        theta = Theta(self.tables, self._in_families(cells, weights), others)
+        for name, belief in imagined.beliefs.items():
+            cells[self.tables.cells[name]] = belief.probs(self._statistic_of(self.nodes[name], s), Mode()).reshape(-1)
+        theta = Theta(self.tables, self._in_families(cells, weights) if self._chosen else cells, others)
         return self._hold_fixed(self.conventions.standardise(theta, s.moments) if self.conventions.loose else theta)
 
     @cached_property
@@ -183,21 +197,41 @@ class ParameterProblem(ReducedTask):
     def log_prior(self, theta: Theta) -> float:
         """What the prior adds to the objective: 0 without one; Σ α ln θ for means, Σ (α − 1) ln θ for modes of tables; of a
         Gaussian the logarithm that its estimate maximises (see `suffice.learning.incomplete.objective`). A tie counts once."""
-        more, said = self._more_once
+        _, _, once, said, beliefs = self.imagined_cells
         with np.errstate(divide="ignore"):
-            total = float(more[said] @ np.log(theta.cells[said])) if len(said) else 0.0
+            total = float(once[said] @ np.log(theta.cells[said])) if len(said) else 0.0
         again = {node for tie in self.ties for node in tie.nodes[1:]}
-        beliefs = {n: belief for n, belief in self._beliefs.items() if n not in again}
-        total += float(sum(belief.log_prior(theta.cells[self.tables.cells(n)]) for n, belief in beliefs.items()))
+        total += float(sum(b.log_prior(theta.cells[self.tables.cells[n]]) for n, b in beliefs.items() if n not in again))
         return total + sum(self._log_prior(node, theta.others[node.name]) for node in self.others if node.name not in again)
 
     def first(self) -> Theta:
         """Where to start without hidden variables: what the cells that are there say, smoothed."""
-        return self._hold_fixed(self._tie(self._project(self._starts.first())))
+        return self._hold_fixed(self._tie(self._starts.first()))
 
     def random(self, rng: np.random.Generator) -> Theta:
         """A random start: families with hidden variables, or cells that are often missing, are drawn."""
-        return self._hold_fixed(self._tie(self._project(self._starts.random(rng))))
+        return self._hold_fixed(self._tie(self._starts.random(rng)))
+
+    def beginnings(self, start: BayesNet | Chain | None, n: int, seed: int) -> Iterator[Theta]:
+        """Where to start from: the network given, or what the data suggests, or at random; states of a hidden variable that say
+        the same about its children are moved apart a little: EM would never tell them apart."""
+        hidden = [name for name in self.hidden if isinstance(self.variables[name], Finite)]
+        for i, own in enumerate(np.random.SeedSequence(seed).spawn(n)):
+            rng = np.random.default_rng(own)
+            if i == 0 and start is not None:
+                theta = self.parameters({name: start[name] for name in start})
+            else:
+                theta = self.random(rng) if i or self.hidden else self.first()
+            cpds, moved = self.cpds(theta) if hidden else {}, dict[str, Any]()
+            for name in hidden:
+                if pairs := alike(self.dag, self.variables, name, cpds):
+                    states = listing(list(dict.fromkeys(s for pair in pairs for s in pair)))
+                    note(
+                        f"at the start the states {states} of the hidden variable {name!r} say the same about its children, and "
+                        "EM would never tell them apart: the start was moved a little, at random"
+                    )
+                    moved |= {c: moved.get(c, cpds[c]).perturb(name, rng) for c in self.dag.children(name)}
+            yield self.parameters({**cpds, **moved}) if moved else theta
 
     @cached_property
     def _starts(self) -> Starts:
@@ -234,6 +268,8 @@ class ParameterProblem(ReducedTask):
 
         So it is where parents all but determine a child, as when tied columns lie a million deviations apart.
         """
+        if not self.others:
+            return 0.0
         variances = (line.variance for line in theta.lines.values())
         least = (float(np.min(v, where=v > 0, initial=np.inf)) for v in variances)
         return 1e-15 * self.weight * sum(1.0 / v for v in least) + self._integration * self.weight
@@ -261,7 +297,7 @@ class ParameterProblem(ReducedTask):
             shapes = [part.shape for part in cpd.free_parts()]
             *parts, vector = np.split(vector, np.cumsum([math.prod(shape) for shape in shapes]))
             others[name] = cpd.with_parts([p.reshape(shape) for p, shape in zip(parts, shapes, strict=True)])
-        return self._hold_fixed(self._project(Theta(self.tables, self.tables.normalise(cells**2), others)))
+        return self._hold_fixed(self.theta_of(cells**2, others))
 
     def parameters(self, cpds: Mapping[str, Cpd]) -> Theta:
         """The parameters of these distributions; where tied nodes differ, one step on from them."""
@@ -272,25 +308,33 @@ class ParameterProblem(ReducedTask):
             return self._starts.fill_empty(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
         theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scale))
-        theta = self._project(self.conventions.standardise_roots(theta))
+        theta = self.conventions.standardise_roots(theta)
+        if self._chosen:  # any table is taken for weights of its cells
+            theta = replace(theta, cells=self._in_families(theta.cells.copy(), theta.cells))
         return theta if self._shares(theta) else self._tie(theta)
 
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> BayesNet:
         """The network of these parameters, which were estimated from this expected statistic."""
-        seen, cpds = self._pool_ties(statistic), replace(self, shown=self.units).cpds(theta)
-        own = {n: self._fit_node(node, cpds[n], seen) for n, node in self.nodes.items()}
-        return BayesNet.of(self.dag, self.variables, own, **self._fit_facts(info), ties=self.ties)
+        seen, cpds = self.plain(statistic) if self.ties else statistic, replace(self, shown=self.units).cpds(theta)
+        missing, held = self.rows.missing, {*self.fixed, *self.entries, *(name for tie in self.ties for name in tie.nodes)}
+        own = {}
+        for n, node in self.nodes.items():
+            complete = n not in held and all(v.name in missing and not missing[v.name] for v in node.members)
+            own[n] = self._fit_node(node, cpds[n], seen, complete)
+        told = {"prior": self.prior, "estimate": self.estimate, "fit_info": info, "incomplete": True, "hidden": self.hidden}
+        return BayesNet.of(self.dag, self.variables, own, **told, ties=self.ties)
 
-    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
+    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic, complete: bool) -> Cpd:
         """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters.
 
-        What is only expected makes no posterior: its intervals would be too narrow.
+        Only of a `complete` family, which rows show and which has parameters of its own, there is a posterior: of what is only
+        expected intervals would be too narrow.
         """
         if node.regression:
             return cpd  # type: ignore[no-any-return]
         if not node.normal and not node.by_table:
             return replace(cpd, imagined=None) if cpd.imagined is not None else cpd  # type: ignore[no-any-return]
-        cpd = replace(cpd, imagined=self.said[node.name] if self._is_seen(node) else None)
+        cpd = replace(cpd, imagined=self.said[node.name] if complete else None)
         if node.by_table:
             return replace(cpd, seen=self._statistic_of(node, statistic))  # type: ignore[no-any-return]
         seen = self._statistic_of(node, statistic, self.units)
@@ -335,7 +379,7 @@ class ParameterProblem(ReducedTask):
 
         def numbers(name: str) -> list[Array]:
             by_table = self.nodes[name].by_table
-            return [theta.cells[self.tables.cells(name)]] if by_table else theta.others[name].free_parts()
+            return [theta.cells[self.tables.cells[name]]] if by_table else theta.others[name].free_parts()
 
         pairs = ((numbers(tie.nodes[0]), numbers(node)) for tie in self.ties for node in tie.nodes[1:])
         return all(np.array_equal(x, y, equal_nan=True) for a, b in pairs for x, y in zip(a, b, strict=True))
@@ -371,15 +415,4 @@ def problem_of(dag: Any, data: Any, **options: Any) -> ParameterProblem:
             f"{PARTIAL} learns from complete rows how much groups differ, and some cells are missing, or variables hidden; use "
             f"{SEPARATE} or {POOLED}, or fill the cells in before"
         )
-    return problem_of_task(task_of(dag, data, **options))
-
-
-def problem_of_task(task: Task) -> ParameterProblem:
-    """The same of a task that was checked before."""
-    for name, family in task.families.items():
-        if family.iterative and family.dispersed and family.ridge:
-            raise FitError(
-                f"{name!r} has a dispersion, and the ridge of {type(family).__name__} is in its units: EM would have no one "
-                f"objective to climb; leave the ridge out, {type(family).__name__}(), or fit it to complete rows"
-            )
-    return ParameterProblem.of(task)
+    return ParameterProblem.of(task_of(dag, data, **options))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.basis.arrays import Array
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import add_up
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing, note
@@ -27,27 +27,19 @@ from suffice.statistics.counts import sizes
 from suffice.variables import Finite
 
 
-def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior | None, how: Estimate) -> dict[str, Any]:
+def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior, how: Estimate) -> dict[str, Any]:
     """What the prior holds of each node; None where it says nothing, which is noted."""
-    answers = {
-        n: None if prior is None or node.regression else prior.imagine(node.child, node.parents) for n, node in nodes.items()
-    }
+    answers = {n: None if node.regression else prior.imagine(node.child, node.parents) for n, node in nodes.items()}
     unspoken = [n for n, answer in answers.items() if answer is None]
-    if prior is not None and unspoken:
+    if unspoken:
         note(f"the prior says nothing about {listing(unspoken)}: fitted by maximum likelihood")
-    beliefs = beliefs_of_tables(nodes, answers)
+    beliefs = [n for n, said in answers.items() if said is not None and nodes[n].by_table and not isinstance(said, Counts)]
     if beliefs and how != Mode():
         note(
             f"with missing cells the tables of {listing(beliefs)} are modes of the effects of LogisticNormal, to which EM can "
             "climb, and no posterior means"
         )
     return answers
-
-
-def beliefs_of_tables(nodes: Mapping[str, NodeFamily], said: Mapping[str, Any]) -> dict[str, Any]:
-    """What the prior holds of tables of which it imagines no counts."""
-    tables = {n: s for n, s in said.items() if s is not None and nodes[n].by_table}
-    return {n: s for n, s in tables.items() if not isinstance(s, Counts)}
 
 
 def refuse_beliefs(said: Mapping[str, Any]) -> None:
@@ -84,6 +76,23 @@ def refuse_constants(
                 f"all values of {name!r} are the same, and a constant has no density: leave the column out, or use a prior "
                 f"such as {NORMAL_PRIOR}"
             )
+
+
+class ImaginedCells(NamedTuple):
+    """What a prior says of the cells of all tables.
+
+    alpha     what it imagines
+    more      what is added to counts: imagined ones, less 1 for modes
+    once      the same, but that of tied nodes only the first has it
+    said      the cells where there is any of that
+    beliefs   what it holds of tables of which it imagines no counts; their estimates are modes
+    """
+
+    alpha: Array
+    more: Array
+    once: Array
+    said: Ints
+    beliefs: dict[str, Any]
 
 
 class ExpectedStatistic(NamedTuple):
@@ -136,21 +145,21 @@ class ReducedTask(Task):
         return [node for node in self.nodes.values() if not node.by_table]
 
     @cached_property
-    def alpha(self) -> Array:
-        """What the prior imagines of the cells of all tables."""
-        return self._imagined_cells(0.0)
-
-    def _imagined_cells(self, less: float) -> Array:
-        result = np.zeros(self.tables.n_cells)
-        for name, imagined in self.said.items():
-            if imagined is not None and self.nodes[name].by_table and name not in self._beliefs:
-                result[self.tables.cells(name)] = imagined.dense().reshape(-1) - less
-        return result
-
-    @cached_property
-    def _beliefs(self) -> dict[str, Any]:
-        """What the prior holds of tables of which it imagines no counts; their estimates are modes."""
-        return beliefs_of_tables(self.nodes, self.said)
+    def imagined_cells(self) -> ImaginedCells:
+        """What the prior says of tables."""
+        alpha, more, once = (np.zeros(self.tables.n_cells) for _ in range(3))
+        beliefs, again = dict[str, Any](), {node for tie in self.ties for node in tie.nodes[1:]}
+        for name, said in self.said.items():
+            if said is None or not self.nodes[name].by_table:
+                continue
+            if not isinstance(said, Counts):
+                beliefs[name] = said
+                continue
+            cells, imagined = self.tables.cells[name], said.dense().reshape(-1)
+            alpha[cells], more[cells] = imagined, imagined - self.estimate.less
+            if name not in again:
+                once[cells] = more[cells]
+        return ImaginedCells(alpha, more, once, np.flatnonzero(once), beliefs)
 
     def offset_slopes(self, node: NodeFamily) -> dict[int, float]:
         """The slope of the offset of a linear regression, by its place: 1, but that the columns are scaled."""
@@ -179,20 +188,21 @@ class ReducedTask(Task):
             if name in others:
                 others[name] = other.others[name]
             else:
-                cells[self.tables.cells(name)] = other.cells[self.tables.cells(name)]
+                cells[self.tables.cells[name]] = other.cells[self.tables.cells[name]]
         return Theta(self.tables, cells, others)
 
     def cpds(self, theta: Theta) -> dict[str, Cpd]:
         """The parameters as distributions by node."""
-        tables = self.tables.cut(theta.cells)
-        return {
-            n: Table(node.child, node.parents, tables[n]) if node.by_table else self._outward(node, theta.others[n])  # type: ignore[arg-type]
-            for n, node in self.nodes.items()
-        }
-
-    def _outward(self, node: NodeFamily, cpd: Any) -> Cpd:
-        own: Cpd = self.shown.outward_cpd(cpd) if node.normal else cpd
-        return node.family.from_closed(own) if node.normal and node.regression else own
+        result: dict[str, Cpd] = {}
+        for name, node in self.nodes.items():
+            if node.by_table:
+                own = theta.cells[self.tables.cells[name]].reshape(sizes(node.finite))
+                result[name] = Table(node.child, node.parents, own)  # type: ignore[arg-type]
+                continue
+            cpd: Any = theta.others[name]
+            cpd = self.shown.outward_cpd(cpd) if node.normal else cpd
+            result[name] = node.family.from_closed(cpd) if node.normal and node.regression else cpd
+        return result
 
     def known_of(self, name: str) -> Any:
         """What the prior imagines of a node, None if it says nothing; of a linear regression the slope of its offset."""
@@ -232,32 +242,9 @@ class ReducedTask(Task):
 
     def _statistic_of(self, node: NodeFamily, statistic: ExpectedStatistic, units: Units | None = None) -> Counts | Moments:
         if node.by_table:
-            return Counts(node.finite, statistic.cells[self.tables.cells(node.name)].reshape(sizes(node.finite)))
+            return Counts(node.finite, statistic.cells[self.tables.cells[node.name]].reshape(sizes(node.finite)))
         groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.derived))
         return (units or self.shown).outward_moments(node.finite, node.reals, groups, node.derived)
-
-    def _is_seen(self, node: NodeFamily) -> bool:
-        """Whether rows show all of a family, and it has parameters of its own that were estimated from them."""
-        missing = self.rows.missing
-        held = {*self.fixed, *self.entries, *(name for tie in self.ties for name in tie.nodes)}
-        return node.name not in held and all(v.name in missing and not missing[v.name] for v in node.members)
-
-    def _fit_facts(self, info: str) -> dict[str, Any]:
-        """What a network, or a chain, remembers of how it was learned."""
-        return {"prior": self.prior, "estimate": self.estimate, "fit_info": info, "incomplete": True, "hidden": self.hidden}
-
-    @cached_property
-    def _more(self) -> Array:
-        """What is added to counts: imagined ones, less 1 for modes."""
-        return self._imagined_cells(self.estimate.less)
-
-    @cached_property
-    def _more_once(self) -> tuple[Array, Any]:
-        """The same, but that of tied nodes only the first has it, and the cells where there is any."""
-        more = self._more.copy()
-        for node in (node for tie in self.ties for node in tie.nodes[1:] if self.nodes[node].by_table):
-            more[self.tables.cells(node)] = 0.0
-        return more, np.flatnonzero(more)
 
     @cached_property
     def _chosen(self) -> list[NodeFamily]:
@@ -267,32 +254,29 @@ class ReducedTask(Task):
     def _in_families(self, cells: Array, weights: Array) -> Array:
         """Tables, of which those of chosen families are what they make of these weights of cells."""
         for node in self._chosen:
-            own = self.tables.cells(node.name)
+            own = self.tables.cells[node.name]
             cells[own] = node.family.fit_table(node.child, node.parents, weights[own].reshape(sizes(node.finite))).reshape(-1)
         return cells
 
-    def _project(self, theta: Theta) -> Theta:
-        """Parameters whose tables are of the families that were chosen: any table is taken for weights of its cells."""
-        return replace(theta, cells=self._in_families(theta.cells.copy(), theta.cells)) if self._chosen else theta
-
-    def plain(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
-        """The statistic in which nodes that share parameters have that of all of them."""
-        return self._pool_ties(statistic)
+    def theta_of(self, weights: Array, others: dict[str, Cpd]) -> Theta:
+        """Parameters whose tables have these weights, and are of the families that were chosen."""
+        cells = self.tables.normalise(weights)
+        return Theta(self.tables, self._in_families(cells.copy(), cells) if self._chosen else cells, others)
 
     def gradient_statistic(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
-        """The same, with what else the gradient of the objective follows from."""
-        return self._pool_ties(statistic)
+        """The statistic of whole ties, with what else the gradient of the objective follows from."""
+        return self.plain(statistic)
 
-    def _pool_ties(self, s: ExpectedStatistic) -> ExpectedStatistic:
+    def plain(self, s: ExpectedStatistic) -> ExpectedStatistic:
         """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
         if not self.ties:
             return s
         cells, moments, old, steps = s.cells.copy(), dict(s.moments), dict(s.theta.others), dict(s.steps)
         for tie in self.ties:
             if self.nodes[tie.nodes[0]].by_table:
-                total = sum(s.cells[self.tables.cells(node)] for node in tie.nodes)
+                total = sum(s.cells[self.tables.cells[node]] for node in tie.nodes)
                 for node in tie.nodes:
-                    cells[self.tables.cells(node)] = total
+                    cells[self.tables.cells[node]] = total
                 continue
             # what has no weight keeps its parameters: they must be shared, too
             old |= {node: old[node].like(old[tie.nodes[0]]) for node in tie.nodes[1:]}

@@ -34,7 +34,6 @@ from suffice.incomplete.numbers.units import Units
 from suffice.learning.incomplete.hidden_numbers import Conventions
 from suffice.learning.incomplete.objective import common_line_of, normal_of
 from suffice.learning.incomplete.reduced_task import ReducedTask
-from suffice.statistics import Statistics
 from suffice.statistics.counts import n_configurations, project_keys, sizes
 from suffice.statistics.moments import Spread
 from suffice.variables import Finite, Variable
@@ -59,29 +58,29 @@ class Starts:
     def first(self) -> Theta:
         """Counts + 1, and regressions on complete rows and one row in the middle."""
         middle = {node: np.array([[self.units.mean[r] for r in node.reals]]) for node in self.problem.others}
-        return self._theta(self._weights, {node.name: self._cpd(node, centre) for node, centre in middle.items()})
+        others = {node.name: self._cpd(node, centre) for node, centre in middle.items()}
+        return self.problem.theta_of(self.problem.components.shown.counts + self.problem.imagined_cells.alpha + 1.0, others)
 
     def random(self, rng: np.random.Generator) -> Theta:
         """Tables drawn around what is known of them, regressions on complete rows and one drawn row."""
-        weights = self._weights
-        for node in self.problem.nodes.values():
-            if node.by_table and self._is_hidden(node):
-                # around the states that the child shows
-                own = self.problem.components.shown.states.get(node.name, np.zeros(node.finite[-1].n_states)) + 1.0
-                own = np.ones_like(own) if node.name in self.problem.hidden_names else own
-                weights[self.problem.tables.cells(node.name)] = np.tile(
-                    0.5 + len(own) * own / own.sum(), node.n_cells // len(own)
-                )
+        problem, shown, unseen = self.problem, self.problem.components.shown, self.problem.hidden_names
+        weights = shown.counts + problem.imagined_cells.alpha + 1.0
+        speaks_of_hidden = {n for n, node in problem.nodes.items() if any(v.name in unseen for v in node.members)}
+        for node in (problem.nodes[n] for n in problem.tables.cells if n in speaks_of_hidden):
+            # around the states that the child shows
+            own = shown.states.get(node.name, np.zeros(node.finite[-1].n_states)) + 1.0
+            own = np.ones_like(own) if node.name in unseen else own
+            weights[problem.tables.cells[node.name]].reshape(-1, len(own))[:] = 0.5 + len(own) * own / own.sum()
         cells = np.maximum(rng.standard_gamma(weights), 1e-12)
         chosen: dict[tuple[str, ...], Any] = {}
         others: dict[str, Cpd] = {}
-        for node in self.problem.others:
-            if node.iterative and self._is_hidden(node):
+        for node in problem.others:
+            if node.iterative and node.name in speaks_of_hidden:
                 others[node.name] = node.family.random(node.child, node.parents, rng, self._observed_summary(node))
                 continue
-            hidden = tuple(v.name for v in node.finite if v.name in self.problem.hidden_names)
-            if node.normal and any(r in self.problem.hidden_names for r in node.reals):
-                line = drawn_line(node, self.problem.hidden_names, self.problem.base, self.units, rng)
+            hidden = tuple(v.name for v in node.finite if v.name in unseen)
+            if node.normal and any(r in unseen for r in node.reals):
+                line = drawn_line(node, unseen, problem.base, self.units, rng)
                 if not hidden or node.name not in self.conventions.below:
                     others[node.name] = line
                     continue
@@ -95,22 +94,11 @@ class Starts:
                 others[node.name] = replace(line, intercept=np.where(np.isnan(at), line.intercept, at))
                 continue
             others[node.name] = self._cpd(node, self._at_rows(node, hidden, chosen.get(hidden), rng))
-        return self._theta(cells, others)
-
-    def _theta(self, weights: Array, others: dict[str, Cpd]) -> Theta:
-        tables = self.problem.tables
-        return Theta(tables, tables.normalise(weights), others)
-
-    @property
-    def _weights(self) -> Array:
-        return self.problem.components.shown.counts + self.problem.alpha + 1.0
+        return problem.theta_of(cells, others)
 
     @property
     def units(self) -> Units:
         return self.problem.units
-
-    def _is_hidden(self, node: NodeFamily) -> bool:
-        return any(v.name in self.problem.hidden_names for v in node.members)
 
     def fill_empty(self, node: NodeFamily, cpd: Cpd) -> Cpd:
         """A distribution whose configurations without parameters start in the middle of the data."""
@@ -233,25 +221,6 @@ def profiles(dag: Dag, hidden: str, cpds: Mapping[str, Cpd]) -> Array | None:
     for child in dag.children(hidden):
         parts += [numbers.reshape(len(numbers), -1) for numbers in cpds[child].by_states(hidden)]
     return np.concatenate(parts, axis=1) if parts else None
-
-
-def break_symmetry(dag: Dag, hidden: str, cpds: Mapping[str, Cpd], rng: np.random.Generator) -> dict[str, Cpd]:
-    """The same distributions, those of the children of a hidden variable moved apart a little, at random."""
-    return {**cpds, **{child: cpds[child].perturb(hidden, rng) for child in dag.children(hidden)}}
-
-
-def empty_states(hidden: Finite, statistics: Statistics) -> list[str]:
-    """The states of a hidden variable that expect almost no rows."""
-    counts = statistics.counts([hidden.name]).dense()
-    return [s for s, n in zip(hidden.states, counts, strict=True) if n < FEW]
-
-
-def match_states(dag: Dag, hidden: str, best: Mapping[str, Cpd], other: Mapping[str, Cpd]) -> Array | None:
-    """Which state of another optimum each state of the best one is, by what they say about the children; None without any."""
-    mine, theirs = profiles(dag, hidden, best), profiles(dag, hidden, other)
-    if mine is None or theirs is None:
-        return None
-    return nearest_pairs(np.abs(mine[:, None, :] - theirs[None, :, :]).sum(axis=2))
 
 
 def nearest_pairs(distance: Array) -> Array:

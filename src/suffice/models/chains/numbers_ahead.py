@@ -256,7 +256,7 @@ class OneAhead:
         phase = reading.layout.phases[min(t, len(reading.layout.phases) - 1)]
         node, key = phase.nodes[name], phase.keys[name]
         if isinstance(variable, Finite):
-            table = theta.cells[theta.tables.cells(key)].reshape(-1, variable.n_states)
+            table = theta.cells[theta.tables.cells[key]].reshape(-1, variable.n_states)
             return np.asarray(joint @ table[self._configuration(node, t) // variable.n_states])[:, None]
         if isinstance(variable, Count):
             rates = theta.others[key].rates.reshape(-1)[self._configuration(node, t)]

@@ -21,9 +21,8 @@ from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGau
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
-from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluate, from_starts, steps_of
+from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluate, from_starts
 from suffice.learning.em import checked_numbers, run_of
-from suffice.learning.incomplete.beginnings import beginnings
 from suffice.learning.incomplete.hidden_numbers import FLOOR
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.reduced_task import ExpectedStatistic
@@ -242,9 +241,9 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
     problem = replace(problem, spherical=asked.columns if asked.spherical else ())
 
     def climb(i: int, way: Climb) -> None:
-        way.run(steps_of(problem, way.point, Squarem()), asked.tol, asked.max_iter, asked.watching(i, f"{k} factors"))
+        way.run(asked.tol, asked.max_iter, asked.watching(i, f"{k} factors"), Squarem())
 
-    thetas = beginnings(problem, None, asked.starts, asked.seed)
+    thetas = problem.beginnings(None, asked.starts, asked.seed)
     climbs, stopped = from_starts(
         thetas, asked.starts, asked.watch, lambda theta: Climb(problem, evaluate(problem, theta)), climb
     )
@@ -309,8 +308,8 @@ class FactorProblem(ParameterProblem):
             return theta
         return self._with_noise(theta, float(np.mean([theta.lines[n].variance[0] * self._unit(n) for n in self.spherical])))
 
-    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic) -> Cpd:
-        fitted: Any = super()._fit_node(node, cpd, statistic)
+    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic, complete: bool) -> Cpd:
+        fitted: Any = super()._fit_node(node, cpd, statistic, complete)
         if node.name not in self.spherical:
             return fitted  # type: ignore[no-any-return]
         return with_common_noise(fitted, first=node.name == self.spherical[0])

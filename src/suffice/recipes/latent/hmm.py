@@ -19,7 +19,7 @@ from suffice.families.protocol.family import Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import checked_first
-from suffice.learning.ascent.climb import Climb, EmMethod, Point, em_method_of, evaluate, from_starts, steps_of
+from suffice.learning.ascent.climb import Climb, EmMethod, Point, em_method_of, evaluate, from_starts
 from suffice.learning.chains.chain_covariance import StateProblem, StateStarts, permute_states, permuted_statistic
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences
 from suffice.learning.em import checked_numbers
@@ -204,9 +204,7 @@ def _climbs(problem: StateProblem, hidden: Finite, task: _HmmTask) -> tuple[list
     def climb(i: int, way: Climb) -> None:
         way.point = evaluate(problem, way.point.parameters())
         watch = task.watching(i, f"{hidden.n_states} states")
-        way.run(steps_of(problem, way.point, task.method), task.tol, task.max_iter, watch)
-        if task.method is not None:
-            task.method.end(way)
+        way.run(task.tol, task.max_iter, watch, task.method)
 
     def begin(drawn: Any) -> Climb:
         return Climb(problem, Point(drawn, None, -np.inf, -np.inf))

@@ -21,7 +21,7 @@ from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
 from suffice.incomplete.classes import ClassParameters
 from suffice.iteration import Packed
-from suffice.learning.ascent.climb import Climb, Point, evaluate, from_starts, steps_of
+from suffice.learning.ascent.climb import Climb, Point, evaluate, from_starts
 from suffice.learning.em import checked_numbers
 from suffice.learning.latent.mixture_parts import CollapsedClass
 from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
@@ -173,8 +173,7 @@ def _climbs(mixture: MixtureProblem, task: _MixtureTask) -> tuple[list[Climb], b
 
     def climb(i: int, way: Climb) -> None:
         way.point = evaluate(mixture, way.point.parameters())
-        way.resume()
-        way.run(steps_of(mixture, way.point), task.tol, task.max_iter, task.watching(i, f"{k} classes"))
+        way.run(task.tol, task.max_iter, task.watching(i, f"{k} classes"))
 
     def begin(drawn: Callable[[], ClassParameters]) -> Climb:
         return _Drawn(mixture, Point(drawn, None, -np.inf, -np.inf))

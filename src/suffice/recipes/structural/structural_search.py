@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +16,10 @@ from suffice.families.protocol.family import Mean
 from suffice.graphs import Dag
 from suffice.incomplete.expected.expectations import IncompleteRows
 from suffice.iteration import OutOfTime, Progress
-from suffice.learning.ascent.climb import Climb, plain
-from suffice.learning.ascent.em_run import finding_covariance
+from suffice.learning.ascent.climb import Climb
+from suffice.learning.ascent.em_run import covariance_at
 from suffice.learning.incomplete.objective import NoEstimate
-from suffice.learning.incomplete.problem import ParameterProblem, problem_of_task
+from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.task import Task
 from suffice.models.estimates.estimated import estimate_network
 from suffice.models.networks import BayesNet
@@ -394,7 +395,7 @@ class StructuralSearch:
 
     def _parameters(self, dag: Dag, prior: Any) -> ParameterProblem:
         variables = {n: self.task.variables[n] for n in dag.nodes}
-        return problem_of_task(replace(self.task, dag=dag, variables=variables, prior=as_prior(prior)))
+        return ParameterProblem.of(replace(self.task, dag=dag, variables=variables, prior=as_prior(prior)))
 
     def _run_em(self, problem: ParameterProblem, parameters: Any, iterations: int | None = None) -> Climb:
         """EM, until it gains no more than `tol`."""
@@ -402,11 +403,8 @@ class StructuralSearch:
         climb.memory = self.clock.memory
         self._watch_climb(climb)
 
-        def run() -> None:
-            climb.resume()
-            climb.run(plain(problem, climb.point), self.options.tol, iterations or self.options.max_iter, self._watch_climb)
-
         asked = ["EM", *(list(edge) for edge in problem.dag.edges)]
+        run = partial(climb.run, self.options.tol, iterations or self.options.max_iter, self._watch_climb)
         climb.memory.answer(asked, run, lambda _: climb.pack(), climb.restore)
         return climb
 
@@ -418,7 +416,7 @@ class StructuralSearch:
         by = "maximum likelihood" if self.prior is None else "posterior mean"
         info = f"structural EM from {self.task.rows.weight:,.10g} rows, {self.problem.score!r}; parameters by EM, {by}"
         model: BayesNet = climb.problem.network(climb.point.parameters, climb.point.statistic, info)
-        return finding_covariance(model, climb.problem, climb.point.parameters)
+        return model.with_covariance(partial(covariance_at, climb.problem, climb.point.parameters))
 
     def _state(self, climb: Climb) -> _RoundState:
         state = _RoundState(self._model(climb), climb.point.log_likelihood)
