@@ -19,7 +19,7 @@ from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.errors import FitError, listing, nearest, note, whole
 from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
-from suffice.families.design import are_numbers
+from suffice.families.design import terms
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress
 from suffice.learning.ascent.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts, steps_of
@@ -350,7 +350,7 @@ def _endless(cpds: Mapping[str, Any]) -> Iterator[tuple[Any, list[str]]]:
     """Regressions without a ridge in which states of a parent have effects beyond what any number of rows could show."""
     for cpd in cpds.values():
         if cpd.is_regression and not cpd.family.ridge and not cpd.family.dispersed:
-            states = ~are_numbers(cpd.regressors)
+            states = ~terms(cpd.regressors).numbers
             large = states & (np.abs(cpd.theta[cpd.layout.slopes]).max(axis=0, initial=0.0) > ENDLESS)
             if large.any():
                 yield cpd, [t for t, far in zip(cpd.terms, large, strict=True) if far]
