@@ -34,7 +34,7 @@ from suffice.learning.incomplete.held import read_fixed
 from suffice.learning.incomplete.missing_mechanism import with_mechanism
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import empty_states, match_states
-from suffice.learning.incomplete.task import of_sequences, shared_of
+from suffice.learning.incomplete.task import of_sequences
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words
@@ -181,7 +181,7 @@ def em(
         raise FitError(f"information is True, False or left out, not {information!r}")
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
     if missing_depends_on is not None and not of_sequences(dag, data):
-        shared = shared_of(dag, shared)
+        shared = getattr(dag, "shared", ()) if shared is None else shared
         dag, data, families = with_mechanism(dag, data, missing_depends_on, hidden, families)
     how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": budget.threads}
     how["room"] = budget.room
