@@ -386,10 +386,10 @@ def test_steps_never_lower_the_objective(monkeypatch):
     seen = []
     uphill = irls.Ascent._uphill
 
-    def watched(self, theta, s, step, penalty):
-        ahead, there = uphill(self, theta, s, step, penalty)
+    def watched(self, theta, s, here, step):
+        ahead, there, value = uphill(self, theta, s, here, step)
         seen.append((s.log_likelihood, there.log_likelihood))
-        return ahead, there
+        return ahead, there, value
 
     monkeypatch.setattr(irls.Ascent, "_uphill", watched)
     table = columns()

@@ -58,22 +58,21 @@ class TableNode:
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         return Request((*(p.name for p in parents), child.name))
 
-    def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
-        child, finite = _finite(child), [_finite(p) for p in parents]
-        return n_configurations(finite) * (child.n_states - 1)
+    def n_parameters(self, child: Any, parents: Sequence[Any]) -> int:
+        return n_configurations(parents) * (int(child.n_states) - 1)
 
-    def log_likelihood(self, child: Variable, seen: Counts) -> float:
+    def log_likelihood(self, child: Any, seen: Counts) -> float:
         """Σ N ln(N / Nᵤ): the log-likelihood at its maximum."""
         keys, N = seen.listed()
-        _, inverse, N_u = _rows(keys, N, _finite(child).n_states)
+        _, inverse, N_u = _rows(keys, N, child.n_states)
         return math.fsum((N * (np.log(N) - np.log(N_u[inverse]))).tolist())  # exact, for any order of the states
 
-    def log_evidence(self, child: Variable, seen: Counts, imagined: Counts | Belief) -> float:
+    def log_evidence(self, child: Any, seen: Counts, imagined: Counts | Belief) -> float:
         """The log-probability of the data with the parameters integrated out. An unseen configuration adds nothing."""
         if not isinstance(imagined, Counts):
             return imagined.log_evidence(seen)
         keys, N = seen.listed()
-        rows, _, N_u = _rows(keys, N, _finite(child).n_states)
+        rows, _, N_u = _rows(keys, N, child.n_states)
         alpha = imagined.at(keys)
         alpha_u = imagined.marginal(imagined.names[:-1]).at(rows)
         if np.any(alpha <= 0):
@@ -82,12 +81,12 @@ class TableNode:
         return float(log_gamma_step(alpha, N).sum() - log_gamma_step(alpha_u, N_u).sum())
 
     def estimate(
-        self, child: Variable, parents: Sequence[Variable], seen: Counts, imagined: Counts | Belief | None, how: Estimate
+        self, child: Any, parents: Sequence[Any], seen: Counts, imagined: Counts | Belief | None, how: Estimate
     ) -> Table:
-        child, finite = _finite(child), tuple(_finite(p) for p in parents)
-        checked_cells((*finite, child), f"the table of {child.name!r}")
+        parents = tuple(parents)
+        checked_cells((*parents, child), f"the table of {child.name!r}")
         if imagined is not None and not isinstance(imagined, Counts):
-            return Table(child, finite, imagined.probs(seen, how), seen, imagined)
+            return Table(child, parents, imagined.probs(seen, how), seen, imagined)
         N = seen.dense()
         weights = N if imagined is None else (seen + imagined).dense()
         if imagined is not None and isinstance(how, Mode):
@@ -98,7 +97,7 @@ class TableNode:
                     f"use {BY_MEAN} or a stronger prior"
                 )
             weights = weights - 1.0
-        return Table(child, finite, shares_of(weights), seen, imagined)
+        return Table(child, parents, shares_of(weights), seen, imagined)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -254,8 +253,3 @@ def _rows(keys: Ints, values: Array, n_states: int) -> tuple[Ints, npt.NDArray[n
     """The parents' configurations among these cells: their indices, which of them each cell belongs to, their totals."""
     rows, inverse = np.unique(keys // n_states, return_inverse=True)
     return rows, inverse, np.bincount(inverse, values, len(rows)).astype(np.float64)
-
-
-def _finite(v: Variable) -> Finite:
-    assert isinstance(v, Finite)
-    return v

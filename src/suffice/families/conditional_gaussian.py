@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import FitError, ModelError, listing, quantity, whole
-from suffice.exponential.normals.lines import ConjugateLines, LeastSquares, least_squares, log_line_prior, posterior_lines
+from suffice.exponential.normals.lines import ConjugateLines, LeastSquares, log_line_prior, posterior_lines, regress, too_large
 from suffice.families.parameter_draws import DrawnGaussian
 from suffice.families.priors.known_variance import MeanBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
@@ -71,11 +71,8 @@ class LinearGaussian:
     def log_likelihood(self, child: Variable, seen: Moments) -> float:
         """Σᵤ −N/2 (ln(2π s/N) + 1): the log-likelihood at its maximum."""
         seen = seen.at(seen.keys[seen.count > 0])
-        line, N = least_squares(seen), seen.count
-        lost = ~estimable(seen, line)
-        if lost.any():
-            raise no_estimate(child, seen, int(np.argmax(lost)), line)
-        return float((-0.5 * N * (LOG_2PI + np.log(line.residual / N) + 1.0)).sum())
+        _, variance = likeliest_lines(child, seen, lenient=False)
+        return float((-0.5 * seen.count * (LOG_2PI + np.log(variance) + 1.0)).sum())
 
     def log_evidence(self, child: Variable, seen: Moments, imagined: Moments | MeanBelief | LineBelief) -> float:
         """The log-probability of the child's data given the parents', with the parameters integrated out."""
@@ -103,27 +100,19 @@ class LinearGaussian:
             return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
         if imagined is not None and not isinstance(imagined, Moments):
             return imagined.estimate(child, parents, seen)
+        moments = (seen if imagined is None else seen + imagined).at(np.arange(Q))
         if imagined is None:
-            lines, variance = self._likeliest(child, bool(finite), seen.at(np.arange(Q)))
+            line, variance = likeliest_lines(child, moments, lenient=bool(finite))
+            if not finite and np.isnan(variance).any():
+                raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
         else:
-            lines = posterior_lines(child, (seen + imagined).at(np.arange(Q)))
-            variance = _point_variance(child, lines, how)
-        known, shape = ~np.isnan(variance), sizes(finite)
-        intercept = np.where(known, lines.intercept, np.nan).reshape(shape)
-        coefficients = np.where(known[:, None], lines.line.coefficients, np.nan).reshape(*shape, len(reals))
+            lines = posterior_lines(child, moments)
+            line, variance = lines.line, _point_variance(child, lines, how)
+        known, shape, b = ~np.isnan(variance), sizes(finite), line.coefficients
+        level = moments.mean[..., -1] - (b * moments.mean[..., :-1]).sum(axis=-1)  # E[a] = ȳ − b̂·x̄
+        intercept = np.where(known, level, np.nan).reshape(shape)
+        coefficients = np.where(known[:, None], b, np.nan).reshape(*shape, len(reals))
         return ConditionalGaussian(child, tuple(parents), intercept, coefficients, variance.reshape(shape), seen, imagined)
-
-    def _likeliest(self, child: Variable, some: bool, seen: Moments) -> tuple[ConjugateLines, Array]:
-        """The lines of largest likelihood, and their variances: NaN where, among `some` configurations, one has too few rows."""
-        line, N = least_squares(seen), seen.count
-        there = (N > 0) & estimable(seen, line)
-        refused = (N > 0) & ~there & (((line.collinear >= 0) & (len(seen.reals) < N)) | (not some))
-        if refused.any():
-            raise no_estimate(child, seen, int(np.argmax(refused)), line)
-        if not some and not there.any():
-            raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
-        variance = np.divide(line.residual, N, out=np.full(len(N), np.nan), where=there)
-        return ConjugateLines(N, N, seen.mean, line), variance
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,6 +134,7 @@ class ConditionalGaussian(Cpd):
     arrays: ClassVar[tuple[str, ...]] = ("intercept", "coefficients", "variance")
     positive: ClassVar[tuple[str, ...]] = ("variance",)
     kind: ClassVar[str] = "Gaussian"
+    family: ClassVar[LinearGaussian] = LinearGaussian()
     is_line: ClassVar[bool] = True
     noun: ClassVar[str] = "normal distribution"
 
@@ -153,10 +143,6 @@ class ConditionalGaussian(Cpd):
             object.__setattr__(self, name, freeze(np.array(getattr(self, name), dtype=np.float64)))
         if np.any(self.variance <= 0.0) or np.any(np.isinf(self.variance)):
             raise ModelError(f"the variance of {self.child.name!r} must be a positive number")
-
-    @property
-    def family(self) -> LinearGaussian:
-        return LinearGaussian()
 
     @property
     def entries(self) -> dict[str, int]:
@@ -337,14 +323,21 @@ def normal_entropy(variance: Array) -> Array:
     return np.asarray(0.5 * (LOG_2PI + 1.0 + np.log(variance)))
 
 
-def estimable(seen: Moments, line: LeastSquares) -> npt.NDArray[np.bool_]:
-    """Whether each group has a maximum likelihood estimate: enough rows, and some residual variance.
+def likeliest_lines(child: Variable, seen: Moments, *, lenient: bool) -> tuple[LeastSquares, Array]:
+    """The lines of largest likelihood, and their variances: NaN where there are no rows, and where it is `lenient` too few.
 
-    Only weights are known here: whole numbers above 1 are taken for numbers of rows, others are judged by the residual alone.
+    A group has an estimate if it has enough rows, and some residual variance. Only weights are known here: whole numbers above 1
+    are taken for numbers of rows, others are judged by the residual alone.
     """
-    N = seen.count
-    enough = ~((N > 1) & (np.rint(N) == N)) | (len(seen.reals) < N)
-    return np.asarray(enough & ~line.vanishes(seen.scatter))
+    if not np.isfinite(seen.scatter).all():
+        raise too_large(seen.reals[-1])
+    line, N, d = regress(seen.scatter), seen.count, len(seen.reals)
+    enough = ~((N > 1) & (np.rint(N) == N)) | (d < N)
+    there = (N > 0) & enough & ~line.vanishes
+    refused = (N > 0) & ~there & (((line.collinear >= 0) & (d < N)) | (not lenient))
+    if refused.any():
+        raise no_estimate(child, seen, int(np.argmax(refused)), line)
+    return line, np.divide(line.residual, N, out=np.full(len(N), np.nan), where=there)
 
 
 def no_estimate(child: Variable, seen: Moments, g: int, line: LeastSquares) -> FitError:

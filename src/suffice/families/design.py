@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,9 +26,12 @@ class ParameterLayout(NamedTuple):
 
     η[k] = θ[levels[k]] + sign · θ[slopes[k]]·x        a row of slopes for each predictor, or one that all of them share
 
-    >>> ParameterLayout.of(2, 1, shared=False)
-    ParameterLayout(levels=array([0, 2]), slopes=array([[1],
-           [3]]), sign=1.0)
+    `size` is that of θ. A regression shows the levels as its intercept and the slopes as its coefficients, in their shapes: a
+    number and a row of a `single` predictor, one row of slopes that are shared.
+
+    >>> ParameterLayout.of(2, 1, shared=False)[:2]
+    (array([0, 2]), array([[1],
+           [3]]))
     >>> ParameterLayout.of(2, 1, shared=True).predictors(np.array([0.0, 1.0, 5.0]))
     array([[ 0., -5.],
            [ 1., -5.]])
@@ -37,18 +40,20 @@ class ParameterLayout(NamedTuple):
     levels: npt.NDArray[np.intp]
     slopes: npt.NDArray[np.intp]
     sign: float
+    size: int
+    intercept: tuple[int, ...]
+    coefficients: tuple[int, ...]
 
     @staticmethod
-    def of(predictors: int, columns: int, *, shared: bool) -> ParameterLayout:
+    def of(predictors: int, columns: int, *, shared: bool, single: bool = False) -> ParameterLayout:
         """One predictor after the other; or the levels of all, then the slopes that they share, with a minus."""
         if shared:
-            return ParameterLayout(np.arange(predictors), predictors + np.arange(columns)[None], -1.0)
-        every = np.arange(predictors * (1 + columns)).reshape(predictors, 1 + columns)
-        return ParameterLayout(every[:, 0], every[:, 1:], 1.0)
-
-    @property
-    def size(self) -> int:
-        return self.levels.size + self.slopes.size
+            places, size = predictors + np.arange(columns)[None], predictors + columns
+            return ParameterLayout(np.arange(predictors), places, -1.0, size, (predictors,), (columns,))
+        size = predictors * (1 + columns)
+        every = np.arange(size).reshape(predictors, 1 + columns)
+        shapes = ((), (columns,)) if single else ((predictors,), (predictors, columns))
+        return ParameterLayout(every[:, 0], every[:, 1:], 1.0, size, *shapes)
 
     @property
     def places(self) -> npt.NDArray[np.intp]:
@@ -79,14 +84,10 @@ class ParameterLayout(NamedTuple):
         return rows
 
     def shift(self, theta: Array, off: Array) -> Array:
-        """θ (the last axis) of the same predictors where every centre is moved."""
+        """θ (the last axis) of the same predictors where every centre is moved. The covariance is shifted along both axes."""
         moved = theta.copy()
         moved[..., self.levels] += self.sign * (theta[..., self.slopes] @ off)
         return moved
-
-    def around(self, covariance: Array, off: Array) -> Array:
-        """The covariance of θ where every centre is moved."""
-        return self.shift(self.shift(covariance, off).T, off)
 
     def of_columns(self, columns: Sequence[int]) -> npt.NDArray[np.intp]:
         """The parameters, in the order of a layout that has only these columns, in this order."""
@@ -95,52 +96,40 @@ class ParameterLayout(NamedTuple):
         order[other.levels], order[other.slopes] = self.levels, self.slopes[:, list(columns)]
         return order
 
-    def off_centre(self, H: Array, numbers: npt.NDArray[np.bool_]) -> Array:
-        """How far the mean of each column of numbers, among the rows that matter by the curvature H, is from its centre; 0 where
-        that costs no digits."""
-        weight, slopes = self._weight(H, 0), self.slopes[0]
-        if not weight > 0:
-            return np.zeros(len(numbers))
-        mean = self.sign * H[np.ix_(self._beside(0), slopes)].sum(axis=0) / weight
-        variance = np.maximum(np.diag(H)[slopes] / weight - mean**2, 0.0)
-        return np.where(numbers & (mean**2 > DRAGGED * variance), mean, 0.0)
-
-    def sizes(self, H: Array, numbers: npt.NDArray[np.bool_]) -> Array:
-        """The size of each parameter's column: a change of the parameter times this is a change of its predictor."""
-        sizes = np.ones(self.size)
+    def columns_in(self, H: Array, numbers: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
+        """What the curvature H says of the columns, among the rows that matter by it: the size of each parameter's column, so
+        that a change of the parameter times this is a change of its predictor; and how far the mean of each column of numbers is
+        from its centre, 0 where that costs no digits."""
+        sizes, off = np.ones(self.size), np.zeros(len(numbers))
         for k, slopes in enumerate(self.slopes):
-            spread = np.sqrt(np.maximum(np.diag(H)[slopes], 0.0) / max(self._weight(H, k), 1e-300))
-            sizes[slopes] = np.where(numbers, spread, 1.0)
-        return sizes
-
-    def _beside(self, k: int) -> npt.NDArray[np.intp]:
-        """The levels of the predictors that have the k-th row of slopes."""
-        return self.levels if self.sign < 0 else self.levels[k : k + 1]
-
-    def _weight(self, H: Array, k: int) -> float:
-        """Σ of the curvature by η over all rows, in the predictors that have the k-th row of slopes."""
-        return float(H[np.ix_(self._beside(k), self._beside(k))].sum())
+            beside = self.levels if self.sign < 0 else self.levels[k : k + 1]  # of the predictors that have these slopes
+            weight, squares = float(H[np.ix_(beside, beside)].sum()), np.diag(H)[slopes]
+            sizes[slopes] = np.where(numbers, np.sqrt(np.maximum(squares, 0.0) / max(weight, 1e-300)), 1.0)
+            if k == 0 and weight > 0:
+                mean = self.sign * H[np.ix_(beside, slopes)].sum(axis=0) / weight
+                variance = np.maximum(squares / weight - mean**2, 0.0)
+                off = np.where(numbers & (mean**2 > DRAGGED * variance), mean, 0.0)
+        return sizes, off
 
 
-def terms(parents: Sequence[Variable]) -> tuple[str, ...]:
-    """The names of the columns that parents give a regression.
+class Terms(NamedTuple):
+    """The columns that parents give a regression: their names, the parent that each is of, and which are numbers."""
+
+    names: tuple[str, ...]
+    parents: tuple[Variable, ...]
+    numbers: npt.NDArray[np.bool_]
+
+
+def terms(parents: Sequence[Variable]) -> Terms:
+    """A number of each real parent, an indicator of each state but the first of a finite one.
 
     >>> from suffice import Real
-    >>> terms([Real("x"), Finite("z", ["a", "b", "c"])])
+    >>> terms([Real("x"), Finite("z", ["a", "b", "c"])]).names
     ('x', 'z=b', 'z=c')
     """
-    return tuple(v.name if state is None else f"{v.name}={state}" for v, state in design_terms(parents))
-
-
-def design_terms(parents: Sequence[Variable]) -> Iterator[tuple[Variable, str | None]]:
-    """The parent, and its state if it is finite, of each column."""
-    for v in parents:
-        yield from ((v, s) for s in v.states[1:]) if isinstance(v, Finite) else ((v, None),)
-
-
-def are_numbers(parents: Sequence[Variable]) -> npt.NDArray[np.bool_]:
-    """Which of the columns are numbers."""
-    return np.array([state is None for _, state in design_terms(parents)], dtype=bool)
+    own = [(v, s) for v in parents for s in (v.states[1:] if isinstance(v, Finite) else (None,))]
+    names = tuple(v.name if s is None else f"{v.name}={s}" for v, s in own)
+    return Terms(names, tuple(v for v, _ in own), np.array([s is None for _, s in own], dtype=bool))
 
 
 def columns_of(parents: Sequence[Variable], name: str) -> slice:
@@ -150,8 +139,8 @@ def columns_of(parents: Sequence[Variable], name: str) -> slice:
     slice(2, 3, None)
     """
     at = [v.name for v in parents].index(name)
-    start = len(terms(parents[:at]))
-    return slice(start, start + len(terms(parents[at : at + 1])))
+    start = len(terms(parents[:at]).names)
+    return slice(start, start + len(terms(parents[at : at + 1]).names))
 
 
 def fill_design(
@@ -162,7 +151,7 @@ def fill_design(
     X[0], j = 1.0, 1
     for v in parents:
         if isinstance(v, Finite):
-            codes = codes_of(columns, v)
+            codes = codes_of(v, columns)
             np.equal(codes, np.arange(1, v.n_states)[:, None], out=X[j : j + v.n_states - 1], casting="unsafe")
             j += v.n_states - 1
         else:
@@ -183,7 +172,7 @@ def predict_rows(theta: Array, parents: Sequence[Variable], columns: Columns, ce
     return np.concatenate(parts, axis=1)
 
 
-def codes_of(columns: Columns, v: Finite) -> npt.NDArray[np.intp]:
+def codes_of(v: Finite, columns: Columns) -> npt.NDArray[np.intp]:
     """Codes of states, of which none is missing."""
     codes = np.asarray(columns[v.name], dtype=np.intp)
     if codes.size and not 0 <= codes.min() <= codes.max() < v.n_states:
@@ -219,7 +208,7 @@ def shrunk(parents: Sequence[Variable]) -> Array:
     array([[0. , 0. ],
            [0. , 0.5]])
     """
-    P = np.zeros((1 + len(terms(parents)),) * 2)
+    P = np.zeros((1 + len(terms(parents).names),) * 2)
     for v in parents:
         own = columns_of(parents, v.name)
         P[1:, 1:][own, own] = np.eye(v.n_states - 1) - 1.0 / v.n_states if isinstance(v, Finite) else 1.0

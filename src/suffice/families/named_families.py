@@ -36,17 +36,15 @@ def as_families(families: Any) -> Any:
     """
     if not isinstance(families, Mapping):
         return families
-    return {n: _as_family(n, f) for n, f in families.items()}
-
-
-def _as_family(name: str, family: Any) -> Any:
-    if getattr(family, "iterative", False):  # a regression is its own family
-        return family
-    if isinstance(family, GammaPrior):  # `suffice.Gamma()` imagines rows as a prior; as a family it is the distribution
-        if family != GammaPrior():
-            raise FitError(f"the parameters of {name!r} are learned: as a family it is Gamma(), not {family!r}")
-        family = Gamma()
-    return family if kind_of(family) is None else ExponentialNode(family)
+    named: dict[str, Any] = {}
+    for name, family in families.items():
+        if isinstance(family, GammaPrior):  # `suffice.Gamma()` imagines rows as a prior; as a family it is the distribution
+            if family != GammaPrior():
+                raise FitError(f"the parameters of {name!r} are learned: as a family it is Gamma(), not {family!r}")
+            family = Gamma()
+        its_own = getattr(family, "iterative", False) or kind_of(family) is None  # a regression is its own family
+        named[name] = family if its_own else ExponentialNode(family)
+    return named
 
 
 def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -93,23 +91,34 @@ def _of_family(variable: Variable, family: Any) -> Variable:
     return replace(variable, family=family) if isinstance(family, FiniteFamily) and isinstance(variable, Finite) else variable
 
 
+def numbers_of(families: Any, graph: Any) -> list[str]:
+    """The columns that are numbers, if they may be, however few values they have: parents of a regression, and children that are
+    no states."""
+    if not isinstance(families, Mapping):
+        return []
+    regressions = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
+    parents = [p for n in regressions if n in graph for p in graph.parents(n)]
+    children = [n for n, f in regressions.items() if f.kind is not Finite]
+    return list(dict.fromkeys((*parents, *children, *(n for n, f in families.items() if isinstance(f, ExponentialNode)))))
+
+
 def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
     """The rows, with columns of the families that were chosen, and numbers that are the child of a family of states or of counts
     taken for such, which is said."""
-    chosen = variables_with_distributions(families)
-    own = {n: v for n, v in chosen.items() if n in rows.columns}
-    rows = _with_kinds(rows.with_variables(own) if own else rows, {n: f for n, f in families.items() if n not in chosen})
-    return _with_states(rows, families)
-
-
-def _with_kinds(rows: R, families: Mapping[str, Any]) -> R:
+    chosen = {n: f.variable(n) for n, f in families.items() if isinstance(f, ExponentialNode)}
+    if own := {n: v for n, v in chosen.items() if n in rows.columns}:
+        rows = rows.with_variables(own)
+    others = {n: f for n, f in families.items() if n not in chosen}
+    kinds = {n: getattr(f, "kind", Real) for n, f in others.items() if n in rows.columns}
+    kinds |= {f.trials: Count for f in others.values() if getattr(f, "trials", None) in rows.columns}
     schema = rows.schema
-    numbers = {n: getattr(f, "kind", Real) for n, f in families.items() if n in rows.columns and isinstance(schema[n], Real)}
-    trials = {f.trials: Count for f in families.values() if getattr(f, "trials", None) in rows.columns}
-    numbers |= {n: kind for n, kind in trials.items() if isinstance(schema[n], Real)}
-    declared = {n: kind if kind is Finite else Count(n) for n, kind in numbers.items() if kind is not Real}
-    if not declared:
-        return rows
+    if declared := {n: kind for n, kind in kinds.items() if kind is not Real and isinstance(schema[n], Real)}:
+        rows = _with_kinds(rows, {n: kind if kind is Finite else Count(n) for n, kind in declared.items()}, families)
+    return _with_states(rows, families) if any(isinstance(f, FiniteFamily) for f in families.values()) else rows
+
+
+def _with_kinds(rows: R, declared: Mapping[str, Any], families: Mapping[str, Any]) -> R:
+    """The rows, with numbers taken for states or counts, which is said."""
     result = rows.with_variables(declared)
     for name, kind in declared.items():
         v = result.schema[name]
@@ -159,12 +168,13 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
 
 def check_family(name: str, family: Any, child: Variable, parents: Sequence[Variable]) -> None:
     """Refuse a family that a node with these parents cannot have."""
-    _refuse_other(name, family)
-    if getattr(family, "iterative", False):
+    if getattr(family, "iterative", False) and not isinstance(family, type):
         family.check(child, parents)
         if getattr(family, "ordered", False) and isinstance(child, Finite):
             _say_order(child)
-    elif family != family_of(child, parents):
+        return
+    _refuse_other(name, family)
+    if family != family_of(child, parents):
         raise FitError(
             f"{name!r} cannot have the family {family!r}; regressions such as Logistic() and distributions such as "
             "exponential.Gamma() may be chosen, and of states with finite parents a FiniteFamily"

@@ -19,7 +19,7 @@ from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints.journal import checkpoint_of
 from suffice.errors import FitError, listing, nearest, note, whole
 from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
-from suffice.families.design import are_numbers
+from suffice.families.design import terms
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress
 from suffice.learning.ascent.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts
@@ -34,7 +34,7 @@ from suffice.learning.incomplete.held import read_fixed
 from suffice.learning.incomplete.missing_mechanism import with_mechanism
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import FEW, nearest_pairs, profiles
-from suffice.learning.incomplete.task import of_sequences, shared_of
+from suffice.learning.incomplete.task import of_sequences
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words
@@ -181,7 +181,7 @@ def em(
         raise FitError(f"information is True, False or left out, not {information!r}")
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
     if missing_depends_on is not None and not of_sequences(dag, data):
-        shared = shared_of(dag, shared)
+        shared = getattr(dag, "shared", ()) if shared is None else shared
         dag, data, families = with_mechanism(dag, data, missing_depends_on, hidden, families)
     how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": budget.threads}
     how["room"] = budget.room
@@ -346,5 +346,5 @@ def _endless_effects(cpd: Any) -> list[str]:
     """Of a regression without a ridge the states of parents that have effects beyond what any number of rows could show."""
     if cpd.family.ridge or cpd.family.dispersed:
         return []
-    large = ~are_numbers(cpd.regressors) & (np.abs(cpd.theta[cpd.layout.slopes]).max(axis=0, initial=0.0) > ENDLESS)
+    large = ~terms(cpd.regressors).numbers & (np.abs(cpd.theta[cpd.layout.slopes]).max(axis=0, initial=0.0) > ENDLESS)
     return [t for t, far in zip(cpd.terms, large, strict=True) if far]

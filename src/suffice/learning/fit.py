@@ -11,7 +11,7 @@ from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
 from suffice.families import checked_estimate, family_of
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import families_of, with_chosen
+from suffice.families.named_families import as_families, families_of, with_chosen
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
@@ -24,7 +24,7 @@ from suffice.learning.conditional.discriminative import fit_to_target
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.graph_score import agreed_statistics
 from suffice.learning.incomplete.task import Task, checked_families, graph_and_ties, of_sequences, task_of
-from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, ModelKind, prior_of
+from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
 from suffice.limits import COPIES, LIMITS, Budget, Limits, check_room, options_of
 from suffice.models.estimates.estimated import estimate_network, replace_cpds
@@ -233,21 +233,25 @@ def fit(
     if isinstance(dag, LinearChain):
         refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
-        _check_objective(CHAIN, objective, dag.label)
+        if objective is not None:
+            CHAIN.check(objective, dag.label)
         _refuse_limits(limits, "a LinearChain", ("time_limit", "memory_limit", "progress", "threads"))
         return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing, **limits)
     if not isinstance(dag, (Dag, BayesNet)) and is_undirected(dag):
         refuse_directed(**about_gaps)
         refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
-        _refuse_climbing(climbing, "an undirected model")
+        if climbing:
+            raise _no_climbing(climbing, "an undirected model")
         _refuse_limits(limits, "an undirected model", ("time_limit", "memory_limit", "progress"))
         chosen: dict[str, Any] = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
         return fit_undirected(dag, data, **chosen, **limits)
-    _refuse_climbing(climbing, "this model")
+    if climbing:
+        raise _no_climbing(climbing, "this model")
     model: Any = dag  # what is left has to make a Template or a Dag, or is refused by it
     source: Any = data
     slices = of_sequences(dag, data)
-    _check_objective(TEMPLATE if slices else NETWORK, objective)
+    if objective is not None:
+        (TEMPLATE if slices else NETWORK).check(objective)
     if method is not None or base is not None:
         refuse_undirected(method=method, base=base)
     prior = prior if objective is None else prior_of(objective, prior)
@@ -295,7 +299,7 @@ def fit_network(
     rows = data if isinstance(data, Statistics) else scan(data)
     prior = dag.prior_with(as_prior(prior)) if isinstance(dag, Plate) else prior
     if families or isinstance(dag, BayesNet):
-        families = families_of(dag, families)
+        families = families_of(dag, families) if isinstance(dag, BayesNet) else as_families(families)
     asked: dict[str, Any] = {"prior": prior, "estimate": how, "shared": shared, **climbing}
     if hidden or missing_depends_on is not None or climbing.get("fixed"):
         asked |= {"hidden": hidden, "families": families, "missing_depends_on": missing_depends_on}
@@ -326,14 +330,10 @@ def _check_size(graph: Dag, rows: Any, limit: int | str | None) -> None:
     check_room(Budget(memory_limit=limit).room, 8.0 * COPIES * float(sum(numbers)), "the network", "take fewer parents")
 
 
-def _check_objective(kind: ModelKind, objective: Any, target: str | None = None) -> None:
-    if objective is not None:
-        kind.check(objective, target)
-
-
-def _refuse_climbing(given: Mapping[str, Any], what: str) -> None:
-    for name in given:
-        raise FitError(f"{name}= is for a LinearChain, whose fit iterates, not for {what}; em and gradient have it, too")
+def _no_climbing(given: Mapping[str, Any], what: str) -> FitError:
+    return FitError(
+        f"{next(iter(given))}= is for a LinearChain, whose fit iterates, not for {what}; em and gradient have it, too"
+    )
 
 
 def _refuse_limits(given: Mapping[str, Any], what: str, known: Sequence[str]) -> None:

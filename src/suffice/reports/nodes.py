@@ -65,7 +65,7 @@ class CpdNumbers:
     def of(cls, cpd: Any) -> CpdNumbers:
         """Those of a distribution that has arrays by configuration."""
         n = int(np.prod(sizes(cpd.finite_parents), dtype=np.int64))
-        values = np.concatenate([np.asarray(x).reshape(n, -1) for _, x in cpd._arrays()], axis=1)
+        values = np.concatenate([np.asarray(getattr(cpd, a)).reshape(n, -1) for a in cpd.arrays], axis=1)
         probs = "probs" in cpd.arrays
         names = list(cpd.child.states) if probs else cpd._numbers(0)[0]
         ends = cpd.interval_ends() if values.size <= LARGEST else None

@@ -290,10 +290,9 @@ def _fit_arguments(given: Options) -> dict[str, Any]:
     asked |= {name: reader(getattr(given, name)) for name, reader in read.items() if getattr(given, name)}
     if given.known is not None:
         from suffice.families.named_families import families_of
-        from suffice.learning.incomplete.task import shared_of
 
         asked["families"] = families_of(given.known, asked.get("families"))
-        asked["shared"] = shared_of(given.known, asked.get("shared"))
+        asked["shared"] = asked["shared"] if "shared" in asked else getattr(given.known, "shared", ())
     prior = given.prior
     if given.objective is not None:
         from suffice.cli.words.objectives import objective_of, prior_words

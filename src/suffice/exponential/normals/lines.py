@@ -44,6 +44,7 @@ class LeastSquares(NamedTuple):
     log_det        ln |S_xx|, (...)
     inverse        S_xx⁻¹, (..., p, p)
     collinear      the first x that is a combination of those before it; −1 where there is none, and else all of these are NaN
+    vanishes       whether there is no line, or no residual, but for rounding
     """
 
     coefficients: Array
@@ -51,10 +52,7 @@ class LeastSquares(NamedTuple):
     log_det: Any
     inverse: Array
     collinear: npt.NDArray[np.int64]
-
-    def vanishes(self, scatter: Array) -> npt.NDArray[np.bool_]:
-        """Whether there is no line, or no residual, but for rounding."""
-        return np.asarray((self.collinear >= 0) | ~(self.residual > NO_RESIDUAL * scatter[..., -1, -1]))
+    vanishes: npt.NDArray[np.bool_]
 
 
 def regress(scatter: Array, collinear: float = COLLINEAR) -> LeastSquares:
@@ -82,7 +80,8 @@ def regress(scatter: Array, collinear: float = COLLINEAR) -> LeastSquares:
     if lost.any():
         numbers = [np.where(lost.reshape(lost.shape + (1,) * (x.ndim - lost.ndim)), np.nan, x) for x in numbers]
     b, residual, log_det, inverse = numbers
-    return LeastSquares(b, residual, log_det, inverse, np.where(lost, np.argmax(bad, axis=-1) if p else 0, -1))
+    vanishes = np.asarray(lost | ~(residual > NO_RESIDUAL * scatter[..., p, p]))
+    return LeastSquares(b, residual, log_det, inverse, np.where(lost, np.argmax(bad, axis=-1) if p else 0, -1), vanishes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,20 +174,13 @@ def too_large(name: str) -> FitError:
     return FitError(f"the squares of the numbers of {name!r} or its parents are beyond the largest double; rescale the columns")
 
 
-def least_squares(moments: Moments) -> LeastSquares:
-    """The line in each group."""
-    if not np.isfinite(moments.scatter).all():
-        raise too_large(moments.reals[-1])
-    return regress(moments.scatter)
-
-
 def posterior_lines(child: Variable, moments: Moments) -> ConjugateLines:
     """What is known of the line in each group, with what a prior imagined there; where rounding has eaten the prior, that is
     said."""
     if not np.isfinite(moments.scatter).all():
         raise too_large(moments.reals[-1])
     lines = ConjugateLines.of(moments.count, moments.df, moments.mean, moments.scatter)
-    lost = lines.line.vanishes(moments.scatter)
+    lost = lines.line.vanishes
     if lost.any():
         raise prior_lost(child.name, moments.reals[int(lines.line.collinear[np.argmax(lost)])])  # −1: the child itself
     return lines

@@ -153,7 +153,7 @@ class RegressionChart(Chart):
 
     def reshape(self, values: Array) -> dict[str, Array]:
         family, layout = self.cpd.family, self.cpd.layout
-        levels, slopes = family.shapes(self.cpd.child, len(self.cpd.terms))
+        levels, slopes = self.cpd.layout.intercept, self.cpd.layout.coefficients
         shaped = {family.level_field: values[0, layout.levels].reshape(levels)}
         shaped["coefficients"] = values[0, layout.slopes].reshape(slopes)
         return shaped | ({"dispersion": values[0, -1].reshape(())} if self._spread else {})

@@ -91,7 +91,7 @@ def gather(
             f"{Remedy('gather(data, max_parents=2)', 'suffice gather --max-parents 2')}; "
             f"{argument('dry_run')} and {argument('memory_limit')} are of the latter"
         )
-    scopes = _undirected_sets(dag)
+    scopes = None if isinstance(dag, Dag) else _undirected_sets(dag)
     if max_parents is not None and (scopes is not None or isinstance(data, Sequences)):
         raise FitError(f"{argument('max_parents')} goes with a directed graph of rows, or without a graph")
     if isinstance(data, Sequences):

@@ -29,10 +29,10 @@ SEVERAL = (list, tuple, np.ndarray)
 
 def _imagined_counts(child: Variable, parents: Sequence[Variable], alpha: float) -> Counts | None:
     """The same count in every cell, without listing any."""
-    finite = tuple(v for v in (*parents, child) if isinstance(v, Finite))
-    if len(finite) != len(parents) + 1:
+    family: tuple[Any, ...] = (*parents, child)
+    if not all(isinstance(v, Finite) for v in family):
         return None
-    return Counts(finite, np.zeros(0), np.zeros(0, dtype=np.int64), alpha)
+    return Counts(family, np.zeros(0), np.zeros(0, dtype=np.int64), alpha)
 
 
 @dataclass(frozen=True, repr=False)
@@ -348,8 +348,8 @@ def as_prior(prior: object) -> Prior | None:
     >>> as_prior(1), as_prior({"x": [9, 1]})
     (Dirichlet(alpha=1), PriorsByNode(priors={'x': Dirichlet(alpha=(9.0, 1.0))}))
     """
-    if prior is None:
-        return None
+    if prior is None or isinstance(prior, Prior):
+        return prior
     if is_number(prior):
         return Dirichlet(prior)
     if isinstance(prior, SEVERAL):

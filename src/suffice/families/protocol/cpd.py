@@ -214,8 +214,11 @@ class Cpd(Named, Tabular):
     def keep_old(self, old: Self, known: npt.NDArray[np.bool_]) -> Self:
         """The same with the old parameters in configurations that are not `known`, unless a prior gives them some."""
         known = known.reshape(sizes(self.finite_parents)) | (~self.undefined if self.imagined is not None else False)
-        flags = {a: known.reshape(known.shape + (1,) * (x.ndim - known.ndim)) for a, x in self._arrays()}
-        return replace(self, **{a: np.where(flags[a], x, getattr(old, a)) for a, x in self._arrays()})  # type: ignore[type-var]
+        kept: dict[str, Array] = {}
+        for a in self.arrays:
+            x = getattr(self, a)
+            kept[a] = np.where(known.reshape(known.shape + (1,) * (x.ndim - known.ndim)), x, getattr(old, a))
+        return replace(self, **kept)  # type: ignore[type-var]
 
     def perturb(self, parent: str, rng: np.random.Generator) -> Self:
         """The same, with the states of a finite parent moved apart a little, at random."""
@@ -228,7 +231,7 @@ class Cpd(Named, Tabular):
 
     def _distinguishing_arrays(self) -> list[Array]:
         """Arrays that tell configurations of the finite parents apart."""
-        return [x for _, x in self._arrays()]
+        return [getattr(self, a) for a in self.arrays]
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -279,7 +282,8 @@ class Cpd(Named, Tabular):
         axes = [before.index(p) for p in parents if p in before]
         columns = [self.real_parents.index(p) for p in parents if p not in before]
         variables = tuple(self.parent_variables[self.parents.index(p)] for p in parents)
-        turned = {a: np.transpose(x, [*axes, *range(len(axes), x.ndim)]) for a, x in self._arrays()}
+        own = {a: getattr(self, a) for a in self.arrays}
+        turned = {a: np.transpose(x, [*axes, *range(len(axes), x.ndim)]) for a, x in own.items()}
         if "coefficients" in turned:
             turned["coefficients"] = turned["coefficients"][..., columns]
         return replace(self, parent_variables=variables, **turned, seen=None, imagined=None)  # type: ignore[type-var]
@@ -289,14 +293,11 @@ class Cpd(Named, Tabular):
         if type(self) is not type(other) or set(self.parents) != set(other.parents):
             return False
         other = other.reorder(self.parents)
-        return all(np.array_equal(x, getattr(other, a), equal_nan=True) for a, x in self._arrays())
-
-    def _arrays(self) -> list[tuple[str, Array]]:
-        return [(a, getattr(self, a)) for a in self.arrays]
+        return all(np.array_equal(getattr(self, a), getattr(other, a), equal_nan=True) for a in self.arrays)
 
     def to_dict(self) -> dict[str, Any]:
         """The distribution as plain values, for JSON."""
-        return {"type": self.types[0], **{k: flat(x) for k, x in self._arrays()}}
+        return {"type": self.types[0], **{k: flat(getattr(self, k)) for k in self.arrays}}
 
     @classmethod
     def from_dict(cls, d: Mapping[str, Any], child: Any, parents: Sequence[Variable], seen: Any, imagined: Any) -> Cpd:

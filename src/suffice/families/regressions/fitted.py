@@ -12,7 +12,6 @@ import numpy as np
 from suffice.basis.libraries import sc
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, FormatError, checked_level
-from suffice.families.design import terms
 from suffice.families.protocol.family import Array, Interval
 from suffice.statistics import Counts
 from suffice.statistics.counts import freeze, sizes
@@ -60,10 +59,6 @@ class Regressors(NamedTuple):
     child: Variable
     parents: tuple[Variable, ...]
     centre: Array
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        return terms(self.parents)
 
 
 @dataclass(frozen=True, eq=False)

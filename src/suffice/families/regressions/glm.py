@@ -68,6 +68,8 @@ class Glm(Named, EmSteps):
     single: ClassVar[bool] = False
     ordered: ClassVar[bool] = False
     linear: ClassVar[bool] = False
+    scaled: ClassVar[bool] = False
+    """Whether a change of η is small or large beside √(Σ w / H₀₀), the unit of η at dispersion 1; else beside 1."""
     normal: ClassVar[bool] = False
     """Whether its child is normal around the predictor: then moments say all, and EM has closed forms."""
     sure: ClassVar[bool] = False
@@ -121,22 +123,14 @@ class Glm(Named, EmSteps):
         return Request((*(p.name for p in parents), child.name) if finite else (child.name,))
 
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
-        return self.layout(child, len(terms(self.regressors(parents)))).size + (self.dispersed or self.profiled)
+        return self.layout(child, len(terms(self.regressors(parents)).names)).size + (self.dispersed or self.profiled)
 
-    def n_predictors(self, child: Any) -> int:
-        return 1
-
-    def layout(self, child: Variable, columns: int) -> ParameterLayout:
-        """Where θ has what, of a child and the columns of its regressors."""
-        return ParameterLayout.of(self.n_predictors(child), columns, shared=self.ordered)
-
-    def shapes(self, child: Variable, columns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The shapes of intercept and coefficients: a number of one predictor, one set of coefficients of ordered states."""
-        levels, slopes, _ = self.layout(child, columns)
-        return () if self.single else levels.shape, slopes.shape[1:] if self.single or self.ordered else slopes.shape
-
-    def check_levels(self, child: Any, levels: Any) -> None:
-        """Refuse intercepts that cannot be."""
+    def layout(self, child: Any, columns: int) -> ParameterLayout:
+        """Where θ has what, of a child and the columns of its regressors: a predictor for each state of the child but one, if
+        they are not a single one."""
+        if not self.single:
+            self.check_child(child)
+        return ParameterLayout.of(1 if self.single else child.n_states - 1, columns, shared=self.ordered, single=self.single)
 
     def level_names(self, child: Any) -> list[str]:
         """What the intercepts are called."""
@@ -174,9 +168,9 @@ class Glm(Named, EmSteps):
         """The child's column as the sums take it, of values that the family can have."""
         raise NotImplementedError
 
-    def total_of(self, child: Any, y: npt.NDArray[Any], w: Array | None) -> Array:
-        """Σ w y, by state of a finite child."""
-        return np.array([weighted_sum(y, w)])
+    def child_sums(self, child: Any, y: npt.NDArray[Any], n: Array, w: Array | None) -> tuple[Array, float]:
+        """Σ w y, by state of a finite child, and Σ w `base`."""
+        return np.array([weighted_sum(y, w)]), weighted_sum(self.base(y, n), w)
 
     def exposure(self, columns: Columns) -> tuple[Array, Array]:
         """Trials and offset of each row; empty where the family has none."""
@@ -193,15 +187,21 @@ class Glm(Named, EmSteps):
         y = self.values(child, columns)
         w = None if weights is None else np.asarray(weights, dtype=np.float64)
         n, offset = self.exposure(columns)
-        sums = [column_sums(p, columns, w) for p in self.regressors(parents)]
+        sums: list[Any] = [np.zeros(0)]
+        for v in self.regressors(parents):
+            if isinstance(v, Finite):
+                sums.append(np.bincount(np.asarray(columns[v.name], dtype=np.intp), w, v.n_states)[1 : v.n_states])
+            else:
+                sums.append([weighted_sum(columns[v.name], w)])
         weight = float(len(y) if w is None else w.sum())
+        total, base = self.child_sums(child, y, n, w)
         return Summary(
             weight,
-            np.concatenate([np.zeros(0), *sums]),
-            self.total_of(child, y, w),
+            np.concatenate(sums, dtype=np.float64),
+            total,
             weighted_sum(offset, w) if offset.size else 0.0,
             weighted_sum(n, w) if n.size else weight,
-            weighted_sum(self.base(y, n), w),
+            base,
         )
 
     def refuse(self, child: Any, parents: Sequence[Variable], s: Summary) -> None:
@@ -257,10 +257,6 @@ class Glm(Named, EmSteps):
         """How ln p of a row curves by η at most, or about the mean of the child."""
         return 0.25 * max(trials, 1.0)
 
-    def unit(self, s: Sums) -> float:
-        """A change of η that is neither small nor large, at dispersion 1."""
-        return 1.0
-
     def refuse_exact(self, at: Regressors, theta: Array, s: Sums) -> None:
         """Refuse a fit that leaves nothing but rounding of the child, so that there is no dispersion."""
         left = np.sqrt(s.pearson / s.weight)
@@ -310,7 +306,7 @@ class Glm(Named, EmSteps):
             pearson=s.pearson,
             dispersion=spread,
             weight=summary.weight,
-            covariance=layout.around(found.covariance, -at.centre) * spread,
+            covariance=layout.shift(layout.shift(found.covariance, -at.centre).T, -at.centre) * spread,
             iterations=found.iterations,
             df=(free if free > 0 else np.nan) if self.dispersed else np.inf,
         )
@@ -318,9 +314,8 @@ class Glm(Named, EmSteps):
 
     def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> RegressionCpd:
         """The CPD of these parameters; the rest are its `centre` and what is `fitted`."""
-        columns = len(terms(self.regressors(parents)))
-        layout, shapes = self.layout(child, columns), self.shapes(child, columns)
-        levels, slopes = (theta[at].reshape(shape) for at, shape in zip(layout[:2], shapes, strict=True))
+        layout = self.layout(child, len(terms(self.regressors(parents)).names))
+        levels, slopes = theta[layout.levels].reshape(layout.intercept), theta[layout.slopes].reshape(layout.coefficients)
         return RegressionCpd(child, parents, self, levels, slopes, dispersion, **rest)
 
     def log_probs(self, eta: Array) -> Array:
@@ -352,15 +347,10 @@ class OfStates(Glm):
             name = type(self).__name__
             raise FitError(f"{name} is a family of finite nodes of two states or more, and {child.name!r} is {child!r}")
 
-    def n_predictors(self, child: Any) -> int:
-        self.check_child(child)
-        return int(child.n_states) - 1
+    values = staticmethod(codes_of)  # type: ignore[assignment]
 
-    def values(self, child: Finite, columns: Columns) -> npt.NDArray[Any]:
-        return codes_of(columns, child)
-
-    def total_of(self, child: Finite, y: npt.NDArray[Any], w: Array | None) -> Array:
-        return np.bincount(y.astype(np.intp, copy=False), w, child.n_states).astype(np.float64)
+    def child_sums(self, child: Finite, y: npt.NDArray[Any], n: Array, w: Array | None) -> tuple[Array, float]:
+        return np.bincount(y.astype(np.intp, copy=False), w, child.n_states).astype(np.float64), 0.0
 
     def refuse(self, child: Finite, parents: Sequence[Variable], s: Summary) -> None:
         """Refuse data without rows, or without rows of a state."""
@@ -448,14 +438,6 @@ def one_predictor(
 def weighted_sum(x: Array, w: Array | None) -> float:
     """Σ w x. Not by BLAS, whose own threads get into the way of those of a fold."""
     return float(x.sum() if w is None else np.einsum("i,i", w, x))
-
-
-def column_sums(v: Variable, columns: Columns, w: Array | None) -> Array:
-    """Σ w of each column that a parent gives a regression."""
-    if isinstance(v, Finite):
-        codes = np.asarray(columns[v.name], dtype=np.intp)
-        return np.bincount(codes, w, v.n_states)[1 : v.n_states].astype(np.float64)
-    return np.array([weighted_sum(columns[v.name], w)])
 
 
 def explained_deviation(theta: Array, s: Sums) -> float:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from suffice.exponential.normals.lines import independent
-from suffice.families.design import ParameterLayout, are_numbers
+from suffice.families.design import ParameterLayout, terms
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.variables import Variable
@@ -47,13 +47,13 @@ class EmSteps:
         """No effects, and the level that the mean of the child has."""
         self.check(child, parents)
         layout: ParameterLayout = self.layout(child, len(known.columns))
-        centre = np.where(are_numbers(self.regressors(parents)), known.columns / known.weight, 0.0)
+        centre = np.where(terms(self.regressors(parents)).numbers, known.columns / known.weight, 0.0)
         return self.cpd(child, tuple(parents), layout.of_levels(self.first_levels(known)), centre=centre)
 
     def random(self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator, known: Summary) -> Any:
         """The same, with effects of states drawn: where some of the variables are hidden, equal effects would stay equal."""
         cpd = self.start(child, parents, known)
-        states, slopes = ~are_numbers(self.regressors(parents)), cpd.layout.slopes
+        states, slopes = ~terms(cpd.regressors).numbers, cpd.layout.slopes
         theta = cpd.theta.copy()
         width = self.apart(theta[cpd.layout.levels]) / max(1, int(states.sum()))
         theta[slopes[:, states]] = np.clip(rng.standard_normal(slopes[:, states].shape), -2.0, 2.0) * width
@@ -86,7 +86,7 @@ class EmSteps:
         ahead[kept] += np.linalg.solve(curvature[np.ix_(kept, kept)] / scale[:, None] / scale, slope[kept] / scale) / scale
         ahead = self.limit_step(layout, theta, ahead)
         plain = layout.shift(ahead, -cpd.centre)
-        numbers = are_numbers(cpd.regressors)
+        numbers = terms(cpd.regressors).numbers
         centre = np.where(numbers, found.columns / s.weight, cpd.centre)
         return self.cpd(cpd.child, cpd.parent_variables, plain, self.dispersion_at(cpd, s, found.shape), centre=centre)
 

@@ -45,9 +45,8 @@ def after_more_rows(cpd: Any, rows: Any) -> Any:
             "call fit(bn, all_rows), with the old rows and the new"
         )
     at, layout = Regressors(cpd.child, cpd.regressors, cpd.centre), cpd.layout
-    before = Quadratic(
-        layout.shift(cpd.theta, cpd.centre), np.linalg.inv(layout.around(old.covariance / old.dispersion, cpd.centre))
-    )
+    covariance = layout.shift(layout.shift(old.covariance / old.dispersion, cpd.centre).T, cpd.centre)
+    before = Quadratic(layout.shift(cpd.theta, cpd.centre), np.linalg.inv(covariance))
     new: Summary = rows.fold(Pass(family.summary, (cpd.child, cpd.parent_variables)))
     found = _ascend(family, at, before, before.mean, rows, family.pass_options(cpd))
     loss = -2.0 * before.value(found.theta)

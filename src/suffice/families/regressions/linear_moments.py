@@ -21,7 +21,7 @@ from suffice.errors import FitError
 from suffice.errors.remedies import ridge_of
 from suffice.exponential.normals.lines import LeastSquares, independent, regress
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
-from suffice.families.design import are_numbers, columns_of
+from suffice.families.design import columns_of, terms
 from suffice.families.protocol.family import Array, split
 from suffice.families.regressions.fitted import Maximum, Regressors, Summary, Sums
 from suffice.families.regressions.glm import OnePredictor
@@ -207,13 +207,13 @@ def fitted_line(family: Any, child: Variable, parents: Sequence[Variable], seen:
             f"them; leave a parent or state out, or use {ridge_of(type(family).__name__)}"
         )
     b = found.regression.coefficients[order]
-    at = Regressors(child, own, np.where(are_numbers(own), _centres(own, reals, middle), 0.0))
+    at = Regressors(child, own, _centres(own, reals, middle))
     level = found.levels[0] + middle[-1] - sum(known[j] * middle[j] for j in known)
     layout = family.layout(child, len(order))
     covariance = np.zeros((1 + len(order),) * 2)
     covariance[0, 0], covariance[1:, 1:] = 1.0 / N, found.regression.inverse[np.ix_(order, order)]
     shares = np.concatenate([seen.count @ indicators(finite, seen.keys) / N, np.zeros(len(free))])[order]
-    covariance = layout.around(covariance, -shares)
+    covariance = layout.shift(layout.shift(covariance, -shares).T, -shares)
     rss = float(found.regression.residual) - float(b @ penalty @ b)
     inside = np.linalg.inv(covariance)
     inside[1:, 1:] -= penalty
@@ -230,6 +230,6 @@ def _order(own: Sequence[Variable], finite: Sequence[Finite], free: Sequence[str
 
 
 def _centres(own: Sequence[Variable], reals: Sequence[Variable], middle: Array) -> Array:
-    """The mean of each term that is a number."""
+    """The mean of each term that is a number; 0 of the others."""
     means = {v.name: m for v, m in zip(reals, middle, strict=False)}
-    return np.array([means.get(v.name, 0.0) for v in own for _ in range(v.n_states - 1 if isinstance(v, Finite) else 1)])
+    return np.array([means.get(v.name, 0.0) for v in terms(own).parents])

@@ -41,7 +41,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import add_up
 from suffice.exponential.normals.lines import independent
-from suffice.families.design import are_numbers, read_only, shrunk
+from suffice.families.design import read_only, shrunk, terms
 from suffice.families.hierarchical.laplace import log_softmax
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.fitted import Regressors, Summary, Sums
@@ -99,7 +99,7 @@ class Logistic(OfStates):
         some of the variables are hidden and equal effects would stay equal."""
         cpd = self.start(child, parents)
         effects = rng.standard_normal(cpd.coefficients.shape)
-        effects[:, are_numbers(parents)] = 0.0
+        effects[:, terms(parents).numbers] = 0.0
         return replace(cpd, intercept=rng.standard_normal(cpd.intercept.shape), coefficients=effects)
 
     def step(
@@ -249,7 +249,7 @@ def _hessian(P: Array, rest: Array, w: Array, X: Array) -> Array:
 def _widest(cpd: RegressionCpd, s: Working, d: Array) -> float:
     """At least the widest range, over the states of the child, of the change of η that a step d makes in any row."""
     largest = np.ones(len(s.powers))
-    numbers = np.flatnonzero(are_numbers(cpd.parent_variables)) + 1
+    numbers = np.flatnonzero(terms(cpd.parent_variables).numbers) + 1
     largest[numbers] = s.powers[numbers] ** (1.0 / POWER)
     if np.any((largest == 0) & (np.diag(s.scatter) > 0)):  # numbers too small for their powers
         return np.inf
@@ -276,6 +276,6 @@ def _after_step(cpd: RegressionCpd, moved: Array, scatter: Array) -> RegressionC
     layout = cpd.layout
     theta = layout.shift(layout.shift(cpd.theta, cpd.centre) + moved.reshape(-1), -cpd.centre)
     mean = scatter[0, 1:] / scatter[0, 0] if scatter[0, 0] > 0 else np.zeros_like(cpd.centre)
-    centre = cpd.centre + np.where(are_numbers(cpd.parent_variables), mean, 0.0)
+    centre = cpd.centre + np.where(terms(cpd.parent_variables).numbers, mean, 0.0)
     own: RegressionCpd = cpd.family.cpd(cpd.child, cpd.parent_variables, theta, centre=centre)
     return own

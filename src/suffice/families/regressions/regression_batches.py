@@ -18,7 +18,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import TooLarge
-from suffice.families.design import are_numbers, columns_of, fill_design, read_only, terms
+from suffice.families.design import columns_of, fill_design, read_only, terms
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm import MAX_PARAMETERS
 from suffice.statistics import Request
@@ -38,7 +38,7 @@ class Standardised:
     @staticmethod
     def of(rows: Data, variables: Sequence[Variable], threads: int | None = None) -> Standardised:
         """In units of the deviations that the rows have."""
-        n = len(terms(variables))
+        n = len(terms(variables).names)
         if n > MAX_PARAMETERS:
             raise TooLarge(
                 f"regressions on these variables would have {n:,} columns, an indicator for each state but one, and the limit is "
@@ -49,7 +49,7 @@ class Standardised:
         if names:
             moments = rows.gather([Request((), names)], threads=threads).moments((), names)
             deviation = np.sqrt(np.diag(moments.scatter[0]) / moments.count[0])
-            numbers = are_numbers(variables)
+            numbers = terms(variables).numbers
             centre[numbers] = moments.mean[0]
             scale[numbers] = np.where((deviation > 0) & np.isfinite(deviation), deviation, 1.0)
         return Standardised(tuple(variables), centre, scale)
@@ -57,7 +57,7 @@ class Standardised:
     def table(self, columns: Columns, n: int) -> Array:
         """Z: the columns of n rows."""
         Z = fill_design(self.variables, columns, self.centre, n, "", complete=True)
-        numbers = 1 + np.flatnonzero(are_numbers(self.variables))
+        numbers = 1 + np.flatnonzero(terms(self.variables).numbers)
         Z[numbers] /= self.scale[numbers - 1, None]
         return Z
 

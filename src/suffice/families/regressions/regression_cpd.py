@@ -62,6 +62,11 @@ class RegressionCpd(Cpd):
     dispersion: float = 1.0
     centre: Array = field(default_factory=lambda: np.zeros(0))
     fitted: Fitted | None = None
+    regressors: tuple[Variable, ...] = field(init=False)
+    """The parents that have coefficients."""
+    terms: tuple[str, ...] = field(init=False)
+    """The names of the coefficients: `x` of a real parent, `z=b` of a state of a finite one."""
+    layout: ParameterLayout = field(init=False)
 
     types: ClassVar[tuple[str, ...]] = ("regression", "logistic", "ordinal")
     is_regression: ClassVar[bool] = True
@@ -71,12 +76,24 @@ class RegressionCpd(Cpd):
     def __post_init__(self) -> None:
         object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
         self.family.check(self.child, self.parent_variables)
-        levels, slopes = self.family.shapes(self.child, len(self.terms))
-        for name, shape in {"intercept": levels, "coefficients": slopes, "centre": (len(self.terms),), "dispersion": ()}.items():
-            self._keep(name, shape, self.family.level_field if name == "intercept" else name)
+        object.__setattr__(self, "regressors", self.family.regressors(self.parent_variables))
+        object.__setattr__(self, "terms", terms(self.regressors).names)
+        object.__setattr__(self, "layout", self.family.layout(self.child, len(self.terms)))
+        shapes = {"intercept": self.layout.intercept, "coefficients": self.layout.coefficients, "centre": (len(self.terms),)}
+        for name, shape in (shapes | {"dispersion": ()}).items():  # held read-only; a centre that is not given is 0
+            given = np.array(getattr(self, name), dtype=np.float64)
+            array = np.zeros(shape) if name == "centre" and not given.size else given
+            called = f"the {self.family.level_field if name == 'intercept' else name} of {self.child.name!r}"
+            if array.shape != shape:
+                raise ModelError(f"{called} must have the shape {shape}, not {array.shape}")
+            if not np.isfinite(array).all():
+                what = "finite numbers" if shape else f"a finite number, not {getattr(self, name)!r}"
+                raise ModelError(f"{called} must be {what}")
+            object.__setattr__(self, name, freeze(array) if shape else float(array))
         if not self.dispersion > 0:
             raise ModelError(f"the dispersion of {self.child.name!r} must be above 0, not {self.dispersion!r}")
-        self.family.check_levels(self.child, self.intercept)
+        if self.family.ordered:
+            self.family.check_levels(self.child, self.intercept)
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -97,21 +114,6 @@ class RegressionCpd(Cpd):
     def theta(self) -> Array:
         """All parameters in one line."""
         return self.numbers.reshape(-1)
-
-    @property
-    def layout(self) -> ParameterLayout:
-        return self.family.layout(self.child, len(self.terms))  # type: ignore[no-any-return]
-
-    @property
-    def regressors(self) -> tuple[Variable, ...]:
-        """The parents that have coefficients."""
-        own: tuple[Variable, ...] = self.family.regressors(self.parent_variables)
-        return own
-
-    @property
-    def terms(self) -> tuple[str, ...]:
-        """The names of the coefficients: `x` of a real parent, `z=b` of a state of a finite one."""
-        return terms(self.regressors)
 
     @property
     def is_open(self) -> bool:
@@ -300,7 +302,7 @@ class RegressionCpd(Cpd):
             raise FormatError(f"the regression {name!r} of {child.name!r} is not known")
         family = kind(**options)
         family.check_child(child)
-        names = terms(family.regressors(parents))
+        names = terms(family.regressors(parents)).names
         if tuple(d.get("terms", names)) != names:
             raise FormatError(f"the terms of {child.name!r} are {list(names)}, and the file has {d['terms']}")
         layout = family.layout(child, len(names))
@@ -312,18 +314,6 @@ class RegressionCpd(Cpd):
         }
         cpd: Cpd = family.cpd(child, tuple(parents), theta, d.get("dispersion", 1.0), **rest)
         return cpd
-
-    def _keep(self, name: str, shape: tuple[int, ...], called: str) -> None:
-        """Hold a field read-only: finite numbers of this shape, or one number; a centre that is not given is 0."""
-        array = np.array(getattr(self, name), dtype=np.float64)
-        if name == "centre" and not array.size:
-            array = np.zeros(shape)
-        if array.shape != shape:
-            raise ModelError(f"the {called} of {self.child.name!r} must have the shape {shape}, not {array.shape}")
-        if not np.isfinite(array).all():
-            what = "finite numbers" if shape else f"a finite number, not {getattr(self, name)!r}"
-            raise ModelError(f"the {called} of {self.child.name!r} must be {what}")
-        object.__setattr__(self, name, freeze(array) if shape else float(array))
 
     def _require_fit(self) -> Fitted:
         if self.fitted is None:
@@ -345,7 +335,7 @@ class RegressionCpd(Cpd):
 
     def log_prob(self, columns: Columns) -> Array:
         if isinstance(self.child, Finite):
-            child = codes_of(columns, self.child)
+            child = codes_of(self.child, columns)
             return np.asarray(self.log_probs(columns, len(child))[child, np.arange(len(child))])
         y = np.asarray(columns[self.child.name], dtype=np.float64)
         trials = self.family.trials_in(columns, len(y))

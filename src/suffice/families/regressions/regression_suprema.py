@@ -267,7 +267,7 @@ def supremum_of(rows: Data, family: Any, child: Variable, parents: Sequence[Vari
     standardised = Standardised.of(rows, parents)
     exposed = [p for p in parents if p.name in family.roles]
     own = RegressionChild.of(rows, family, child, exposed)
-    levels = family.layout(child, len(terms(family.regressors(parents)))).of_levels(own.levels)
+    levels = family.layout(child, len(terms(family.regressors(parents)).names)).of_levels(own.levels)
     climb = own.climb(standardised, [parents], levels[None], column_products(rows, standardised))
     climb_all(rows, standardised, [climb], lambda: None)
     return climb.suprema(standardised, own.summary)[0]

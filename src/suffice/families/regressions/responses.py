@@ -47,7 +47,7 @@ class Probit(OfStates, OnePredictor):
             raise FitError(f"Probit is a family of finite nodes of two states, and {child.name!r} is {child!r}")
 
     def values(self, child: Finite, columns: Columns) -> Array:  # type: ignore[override]
-        return codes_of(columns, child).astype(np.float64)
+        return codes_of(child, columns).astype(np.float64)
 
     def link(self, mean: float) -> float:
         return float(sc.ndtri(mean))
@@ -369,15 +369,13 @@ class GammaInverse(_Gamma):
     word = "gamma-inverse"
     types = ("GammaInverse",)
     words: ClassVar[str] = "gamma regression, inverse link"
+    scaled: ClassVar[bool] = True
 
     def link(self, mean: float) -> float:
         return 1.0 / mean
 
     def mean(self, eta: Array) -> Array:
         return np.asarray(np.divide(1.0, eta, out=np.full(len(eta), -np.inf), where=eta > 0))
-
-    def unit(self, s: Sums) -> float:
-        return float(np.sqrt(s.weight / s.hessian[0, 0]))
 
     def apart(self, levels: Array) -> float:
         """So that every mean stays above 0."""

@@ -18,14 +18,14 @@ from suffice.errors.remedies import (
     of_python,
 )
 from suffice.families import checked_estimate
-from suffice.families.named_families import variables_with_distributions, with_types_of
+from suffice.families.named_families import numbers_of, variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.chains.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import First, Free, Given, checked_first
-from suffice.learning.incomplete.task import check_hidden, checked_families, declared_hidden, numbers_of
+from suffice.learning.incomplete.task import check_hidden, checked_families, declared_hidden
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import nodes_given, parameter_names
 from suffice.models.parts.written import written_cpd

@@ -22,7 +22,7 @@ from suffice.engines.data import Data
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import Remedy
 from suffice.exponential.normals.lines import independent
-from suffice.families.design import ParameterLayout, are_numbers, design_terms, predict_rows
+from suffice.families.design import ParameterLayout, predict_rows, terms
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.fitted import DistinctRows as DistinctRows
 from suffice.families.regressions.fitted import Maximum, Regressors, Summary, Sums
@@ -73,11 +73,16 @@ class Nowhere(FitError):
 
 @dataclass(frozen=True)
 class Ascent:
-    """A family, its columns, and the rows that are passed over. `count` is a standard error of one row, `options` what a pass is
+    """A family, its columns (which of them are numbers, and where θ has them), the Λ of its ridge, and the rows that are passed
+    over. `endless`: whether the likelihood may have no maximum; `count` is a standard error of one row, `options` what a pass is
     told besides θ."""
 
     family: Any
     at: Regressors
+    numbers: Any
+    layout: ParameterLayout
+    penalty: Array
+    endless: bool
     rows: Any
     max_iter: int
     count: float
@@ -86,16 +91,12 @@ class Ascent:
     movable: bool = True
     options: Mapping[str, float] = field(default_factory=dict)
 
-    @property
-    def layout(self) -> ParameterLayout:
-        layout: ParameterLayout = self.family.layout(self.at.child, len(self.at.centre))
-        return layout
-
-    def measure(self, theta: Array, **more: bool) -> Sums:
-        """The sums of all rows at θ."""
+    def measure(self, theta: Array, **more: bool) -> tuple[Sums, float]:
+        """The sums of all rows at θ, and the objective there: −∞ where it is not finite."""
         step = Pass(self.family.measure, (self.at, theta), {**self.options, **more})
-        sums: Sums = self.rows.fold(step, threads=self.threads, what=self.what)
-        return sums
+        s: Sums = self.rows.fold(step, threads=self.threads, what=self.what)
+        value = s.log_likelihood - 0.5 * float(theta @ self.penalty @ theta)
+        return s, value if np.isfinite(value) else -np.inf
 
     def reach(self, step: Array) -> float:
         """The largest change of a predictor that a step makes."""
@@ -104,27 +105,28 @@ class Ascent:
 
     def with_expected_curvature(self, climb: Maximum) -> Maximum:
         """The same with the sums and the covariance by the expected curvature: another one where the link is not canonical."""
-        s = self.measure(climb.theta, expected=True)
-        covariance = solve_positive(s.hessian + self.family.penalty(self.at), s.gradient)[1]
+        s, _ = self.measure(climb.theta, expected=True)
+        covariance = solve_positive(s.hessian + self.penalty, s.gradient)[1]
         return Maximum(climb.theta, s, covariance, climb.iterations + 1)
 
     def climb(self, theta: Array, tol: float) -> tuple[Maximum, Array]:
         """The θ of largest objective, from a start, and how far its columns are off their centre: where they are, the way to it
         may have stopped for that."""
-        penalty = self.family.penalty(self.at)
-        s = self.measure(theta)
+        name, penalty, family = self.at.child.name, self.penalty, self.family
+        s, here = self.measure(theta)
         if not np.isfinite(s.log_likelihood):
-            raise Nowhere(
-                f"the regression of {self.at.child.name!r} has nowhere to start from: rescale its parents or its offset"
-            )
-        self._refuse_collinear(s.hessian + penalty)
-        size, far, before, gains = self._sizes(s), [np.inf], np.inf, [np.inf]
+            raise Nowhere(f"the regression of {name!r} has nowhere to start from: rescale its parents or its offset")
+        if len(kept := independent(s.hessian + penalty, name)) < len(theta):
+            self._refuse_collinear(s.hessian + penalty, kept)
+        size, _ = self.layout.columns_in(s.hessian, self.numbers)
+        far, before, gains = [np.inf], np.inf, [np.inf]
         for iteration in range(1, self.max_iter + 1):
             slope = s.gradient - penalty @ theta
             step, covariance = solve_positive(s.hessian + penalty, slope)
-            moved, errors = np.abs(step) * size, float(np.sqrt(max(slope @ step, 0.0)))
-            spread = float(np.sqrt(s.pearson / s.weight)) if self.family.dispersed else 1.0
-            unit, error = self.family.unit(s) * spread, self.count * spread  # a change of η to compare with, an error of one row
+            moved, errors = np.abs(step) * size, float(np.sqrt(max(float(slope @ step), 0.0)))
+            spread = float(np.sqrt(s.pearson / s.weight)) if family.dispersed else 1.0
+            # a change of η that is neither small nor large, and an error of one row
+            unit, error = spread * (float(np.sqrt(s.weight / s.hessian[0, 0])) if family.scaled else 1.0), self.count * spread
             rounding = 8.0 * np.finfo(float).eps * float(np.max(np.abs(theta) * size))
             # of steps that end quadratically the next one is known, about: each is shorter by the square of what the last one was
             # (and a pass over many rows is worth saving)
@@ -134,82 +136,72 @@ class Ascent:
             if not done and slow and error > 0.0 and errors <= VANISHED * error:
                 furthest = self.reach(step) / unit
                 far = [*far, furthest] if furthest > max(FAR, 0.3 * far[-1]) else [furthest]
-                if len(far) > LASTING and self._endless:
+                if len(far) > LASTING and self.endless:
                     raise self._separation_error(moved)
                 # columns that are nearly collinear have steps of rounding that change no predictor
                 done = max(furthest, errors / error) <= tol
             idle = len(gains) == 3 and max(gains) < 1e-12 and errors <= 1e-8 * error  # what changes is rounding
             if done or idle:
-                self._refuse_flat(s)
+                if self.endless and len(independent(s.hessian, name)) < len(theta):
+                    raise self._flat_error(s)
                 gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
-                s = s._replace(log_likelihood=s.log_likelihood + gained)
-                return Maximum(theta + step, s, covariance, iteration), self._off_centre(s)
-            here = _objective(theta, s, penalty)
-            theta, s = self._uphill(theta, s, step, penalty)
-            gains = [*gains[-2:], abs(_objective(theta, s, penalty) - here) / (1.0 + abs(here))]
-            if iteration % LOOK == 0 and (off := self._off_centre(s)).any():
+                found = Maximum(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
+                return found, self.layout.columns_in(s.hessian, self.numbers & self.movable)[1]
+            before_step = here
+            theta, s, here = self._uphill(theta, s, here, step)
+            gains = [*gains[-2:], abs(here - before_step) / (1.0 + abs(before_step))]
+            if iteration % LOOK == 0 and (off := self.layout.columns_in(s.hessian, self.numbers & self.movable)[1]).any():
                 return Maximum(theta, s, covariance, iteration), off
         raise FitError(
-            f"the regression of {self.at.child.name!r} did not converge in {self.max_iter} iterations; rescale its parents, or "
-            f"give a ridge: {self._ridge_call()}"
+            f"the regression of {name!r} did not converge in {self.max_iter} iterations; rescale its parents, or give a ridge: "
+            f"{self._ridge_call()}"
         )
 
-    @property
-    def _endless(self) -> bool:
-        """Whether the likelihood may have no maximum."""
-        return not self.family.dispersed and not self.family.ridge
-
-    def _refuse_flat(self, s: Sums) -> None:
-        """Refuse a log-likelihood that is flat in some direction: what parts the values of the child has gone far that way."""
-        if self._endless and collinear(s.hessian, self.at.child.name) is not None:
-            scale = np.sqrt(np.maximum(np.diag(s.hessian), 1e-300))
-            flat = np.linalg.eigh(s.hessian / scale[:, None] / scale)[1][:, 0]
-            raise self._separation_error(np.abs(flat / scale * self._sizes(s)))
-
-    def _off_centre(self, s: Sums) -> Array:
-        """Whether columns need another centre: numbers far out may have dragged it off, whose rows then cease to matter."""
-        numbers = are_numbers(self.at.parents)
-        return self.layout.off_centre(s.hessian, numbers) if self.movable else np.zeros(len(numbers))
-
-    def _sizes(self, s: Sums) -> Array:
-        return self.layout.sizes(s.hessian, are_numbers(self.at.parents))
-
-    def _uphill(self, theta: Array, s: Sums, step: Array, penalty: Array) -> tuple[Array, Sums]:
-        """θ after a step that does not lower the objective, half of it, and so on; and the sums there."""
-        here, fraction = _objective(theta, s, penalty), 1.0
+    def _uphill(self, theta: Array, s: Sums, here: float, step: Array) -> tuple[Array, Sums, float]:
+        """θ after a step that does not lower the objective from what it is here, half of it, and so on; the sums and the
+        objective there."""
+        fraction = 1.0
         while fraction > 1e-10:
             ahead = theta + fraction * step
-            there = self.measure(ahead)
-            if _objective(ahead, there, penalty) >= here - 1e-12 * (1.0 + abs(here)):
-                return ahead, there
+            there, value = self.measure(ahead)
+            if value >= here - 1e-12 * (1.0 + abs(here)):
+                return ahead, there, value
             fraction *= 0.5
-        self._refuse_flat(s)
+        name = self.at.child.name
+        if self.endless and len(independent(s.hessian, name)) < len(theta):
+            raise self._flat_error(s)
         raise FitError(
-            f"the regression of {self.at.child.name!r} finds no step that raises its likelihood: its columns may be nearly "
-            f"collinear or of very different size; rescale them, or give a ridge: {self._ridge_call()}"
+            f"the regression of {name!r} finds no step that raises its likelihood: its columns may be nearly collinear or of "
+            f"very different size; rescale them, or give a ridge: {self._ridge_call()}"
         )
 
-    def _refuse_collinear(self, A: Array) -> None:
-        lost = collinear(A, self.at.child.name)
-        place = 0 if lost is None else int(self.layout.places[lost])
-        if lost is None or place == 0:
+    def _refuse_collinear(self, A: Array, kept: Any) -> None:
+        """Refuse the first column that is a combination of those before it, if it is no level."""
+        lost = int(np.setdiff1d(np.arange(len(A)), kept)[0])
+        place, own = int(self.layout.places[lost]), terms(self.at.parents)
+        if place == 0:
             return
-        (variable, state), term = list(design_terms(self.at.parents))[place - 1], self.at.terms[place - 1]
-        if state and not A[lost, lost] > 0:
-            raise FitError(
-                f"{self.at.child.name!r} cannot be fitted: no row has {term}; leave the state out, or use {self._ridge_call()}"
-            )
-        before = listing(self.at.terms[: place - 1])
+        refusal, term = f"{self.at.child.name!r} cannot be fitted:", own.names[place - 1]
+        if not own.numbers[place - 1] and not A[lost, lost] > 0:
+            raise FitError(f"{refusal} no row has {term}; leave the state out, or use {self._ridge_call()}")
+        before = listing(own.names[: place - 1])
         of = f"a linear combination of {before} or constant" if before else "constant"
         raise FitError(
-            f"{self.at.child.name!r} cannot be fitted: the column {term!r} of its parent {variable.name!r} is {of}; leave the "
-            f"parent out, or use {self._ridge_call()}"
+            f"{refusal} the column {term!r} of its parent {own.parents[place - 1].name!r} is {of}; leave the parent out, or use "
+            f"{self._ridge_call()}"
         )
 
+    def _flat_error(self, s: Sums) -> FitError:
+        """A log-likelihood is flat in some direction: what parts the values of the child has gone far that way."""
+        scale = np.sqrt(np.maximum(np.diag(s.hessian), 1e-300))
+        flat = np.linalg.eigh(s.hessian / scale[:, None] / scale)[1][:, 0]
+        return self._separation_error(np.abs(flat / scale * self.layout.columns_in(s.hessian, self.numbers)[0]))
+
     def _separation_error(self, moved: Array) -> FitError:
-        by_term = np.zeros(1 + len(self.at.terms))
+        names = ("the intercept", *terms(self.at.parents).names)
+        by_term = np.zeros(len(names))
         np.maximum.at(by_term, self.layout.places, moved)
-        grows = [n for n, m in zip(("the intercept", *self.at.terms), by_term, strict=True) if m > 0.1 * by_term.max()]
+        grows = [n for n, m in zip(names, by_term, strict=True) if m > 0.1 * by_term.max()]
         by = [n for n in grows if n != "the intercept"] or grows
         part = "separates" if len(by) == 1 else "together separate"
         return FitError(
@@ -258,12 +250,15 @@ def maximise(
     summary = chosen.fold(Pass(family.summary, (child, tuple(parents))), threads=threads, what=what)
     family.refuse(child, parents, summary)
     own = family.regressors(parents)
-    numbers = are_numbers(own)
+    numbers = terms(own).numbers
     at = Regressors(child, own, np.where(numbers, summary.columns / summary.weight, 0.0))
+    layout = family.layout(child, len(numbers))
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
-    ascent = Ascent(family, at, chosen, max_iter, count, threads, what)
-    first = ascent.layout.of_levels(family.first_levels(summary))
-    theta = first if family.linear or not sample else _start_from_sample(ascent, first)  # a parabola needs no start
+    endless = not family.dispersed and not family.ridge
+    ascent = Ascent(family, at, numbers, layout, family.penalty(at), endless, chosen, max_iter, count, threads, what)
+    first = theta = layout.of_levels(family.first_levels(summary))
+    if sample and not family.linear and chosen.n_rows >= MANY and 50 * theta.size <= SAMPLE:  # a parabola needs no start
+        theta = _start_from_sample(ascent, first)
     ascent, climb = _centre_columns(ascent, theta, first)
     if family.profiled:
         return _profile_shape(ascent, parents, summary, climb.theta)
@@ -321,8 +316,6 @@ def _better_shape(ascent: Ascent, theta: Array, shape: float) -> float:
 def _start_from_sample(ascent: Ascent, theta: Array) -> Array:
     """A start near the end, from some of many rows; where they alone have no estimate, the start that was given."""
     rows = ascent.rows
-    if rows.n_rows < MANY or 50 * theta.size > SAMPLE:
-        return theta
     some = rows.stretches(min(max(SAMPLE, rows.n_rows // 16), 4 * SAMPLE))
     if not some.weights.sum() > 0:
         return theta
@@ -330,17 +323,6 @@ def _start_from_sample(ascent: Ascent, theta: Array) -> Array:
         return replace(ascent, rows=rows.of_rows(some), max_iter=30, what=None).climb(theta, 1e-3)[0].theta
     except FitError:
         return theta
-
-
-def _objective(theta: Array, s: Sums, penalty: Array) -> float:
-    value = s.log_likelihood - 0.5 * float(theta @ penalty @ theta)
-    return value if np.isfinite(value) else -np.inf
-
-
-def collinear(A: Array, name: str) -> int | None:
-    """The first column that is a combination of those before it."""
-    lost = np.setdiff1d(np.arange(len(A)), independent(A, name))
-    return int(lost[0]) if len(lost) else None
 
 
 def solve_positive(A: Array, b: Array) -> tuple[Array, Array]:

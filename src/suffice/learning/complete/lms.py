@@ -20,7 +20,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, nearest
-from suffice.families.design import are_numbers, fill_design, read_only
+from suffice.families.design import fill_design, read_only, terms
 from suffice.families.protocol.family import Array, Cpd
 from suffice.families.regressions.fitted import Regressors
 from suffice.families.regressions.glm import Glm
@@ -201,7 +201,7 @@ class LmsWalk:
     def _first(self, block: Block) -> LmsState:
         """Where a run begins: without effects, or at a regression that is known."""
         centre, scale, rate = self._glance(block.take(slice(GLANCE)))
-        theta, seen = np.zeros((self.family.n_predictors(self.child), 1 + len(centre))), 0.0
+        theta, seen = np.zeros((len(self.family.layout(self.child, len(centre)).levels), 1 + len(centre))), 0.0
         if self.start is not None:
             layout = self.start.layout
             theta = layout.predictors(layout.shift(self.start.theta, centre)) * _with_one(scale).T
@@ -210,7 +210,7 @@ class LmsWalk:
 
     def _glance(self, some: Block) -> tuple[Array, Array, float]:
         """Centre and scale of the numbers, and a rate: 0.3 of the step that would take the first row's residual to 0."""
-        columns, numbers = some.columns, are_numbers(self.parents)
+        columns, numbers = some.columns, terms(self.parents).numbers
         X = fill_design(self.parents, columns, np.zeros(len(numbers)), some.n_rows, self.child.name)[1:]
         centre = np.where(numbers, X.mean(axis=1), 0.0)
         spread = np.where(numbers, X.std(axis=1), 1.0)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array
 from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.design import design_terms
+from suffice.families.design import terms
 from suffice.families.protocol.family import Cpd, Mean
 from suffice.families.regressions.fitted import Summary
 from suffice.graphs import Dag
@@ -127,7 +127,8 @@ class Starts:
         of each."""
         own: Any = node.family
         mean = {n: float(self.units.outward(n, np.array(m))) for n, m in self.units.mean.items()}
-        columns = [0.0 if state is not None else mean[v.name] for v, state in design_terms(own.regressors(node.parents))]
+        given = terms(own.regressors(node.parents))
+        columns = [mean[v.name] if number else 0.0 for v, number in zip(given.parents, given.numbers, strict=True)]
         if isinstance(node.child, Finite):
             shown = self.problem.components.shown.states.get(node.name, np.zeros(node.child.n_states)) + 1.0
             child = shown / shown.sum()

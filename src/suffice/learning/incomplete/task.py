@@ -12,8 +12,8 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, ModelError, listing, nearest
 from suffice.errors.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states, without_column
-from suffice.families import checked_estimate, regressions_among
-from suffice.families.named_families import as_families, check_family, variables_with_distributions, with_types_of
+from suffice.families import checked_estimate
+from suffice.families.named_families import as_families, check_family, numbers_of, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
@@ -74,7 +74,8 @@ def task_of(
         others = (v for n, v in start.variables.items() if n in graph and n not in rows.columns)
         hidden = [v for v in others if isinstance(v, (Finite, Real))]
     unseen: dict[str, Any] = {} if hidden == () else declared_hidden(hidden, numbers=True)
-    check_hidden(unseen, graph, rows)
+    if unseen or not all(n in rows.columns for n in graph.nodes):
+        check_hidden(unseen, graph, rows)
     for name in (name for name, v in unseen.items() if isinstance(v, Real)):
         rows = rows.with_numbers(graph.children(name))
     if known:
@@ -84,7 +85,11 @@ def task_of(
     rows = rows.select([n for n in graph.nodes if n not in unseen])
     if not rows.columns:
         raise DataError("every node of the graph is hidden: there is nothing to learn from")
-    _refuse_empty(rows)
+    if empty := [n for n, m in rows.missing.items() if m == rows.n_rows]:
+        raise DataError(
+            f"every cell of {listing(empty)} is missing; if it is never observed, declare its states: "
+            f"{hidden_with_states(empty[0])}, or leave it out{without_column(empty[0])}"
+        )
     if families:
         rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
     schema = rows.schema
@@ -96,20 +101,16 @@ def task_of(
         checked_families(families, graph, variables)
     if families and ties:
         check_families(ties, families)
-    asked = None if prior is None else as_prior(prior)
-    own = None if asked is None else tied_prior(asked, ties)
+    own = None if prior is None else as_prior(prior)
+    own = own if own is None or not ties else tied_prior(own, ties)
     return Task(graph, rows, variables, tuple(unseen), own, how, dict(families), threads, ties, room)
 
 
 def graph_and_ties(dag: Any, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
     """A graph, or that of a network, and the ties that are asked for, or that the network brings."""
-    graph, groups = dag if isinstance(dag, Dag) else Dag(dag), shared_of(dag, shared)
+    graph = dag if isinstance(dag, Dag) else Dag(dag)
+    groups = getattr(dag, "shared", ()) if shared is None else shared
     return shared_in(graph, groups) if groups else (graph, ())
-
-
-def shared_of(dag: Any, shared: Any) -> Any:
-    """The groups that are asked for; where none are spoken of, those that a network brings."""
-    return getattr(dag, "shared", ()) if shared is None else shared
 
 
 def of_sequences(graph: Any, data: Any) -> bool:
@@ -117,17 +118,6 @@ def of_sequences(graph: Any, data: Any) -> bool:
     tell first steps apart."""
     steps = isinstance(data, Statistics) and any(n.endswith("[0]") for n in data.variables)
     return isinstance(graph, (Template, Chain)) or isinstance(data, Sequences) or (steps and "[-" in str(graph))
-
-
-def numbers_of(families: Any, graph: Any) -> list[str]:
-    """The columns that are numbers, if they may be, however few values they have: parents of a regression, and children that are
-    no states."""
-    if not isinstance(families, Mapping):
-        return []
-    regressions = regressions_among(families)
-    parents = [p for n in regressions if n in graph for p in graph.parents(n)]
-    children = [n for n, f in regressions.items() if f.kind is not Finite]
-    return list(dict.fromkeys((*parents, *children, *variables_with_distributions(families))))
 
 
 def checked_families(families: Any, graph: Dag | Template, variables: Mapping[str, Variable], what: str = "graph") -> None:
@@ -185,12 +175,3 @@ def _refuse_values(hidden: Mapping[str, Finite], rows: Data) -> None:
                 f"the hidden variable {name!r} is also a column of the data, with values in {rows.n_rows - missing[name]:,} "
                 f"rows; a column that is partly missing needs no declaration: leave it out of {argument('hidden')}"
             )
-
-
-def _refuse_empty(rows: Data) -> None:
-    empty = [n for n, m in rows.missing.items() if m == rows.n_rows]
-    if empty:
-        raise DataError(
-            f"every cell of {listing(empty)} is missing; if it is never observed, declare its states: "
-            f"{hidden_with_states(empty[0])}, or leave it out{without_column(empty[0])}"
-        )

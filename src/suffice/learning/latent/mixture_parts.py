@@ -266,7 +266,7 @@ def shared_line(said: Moments, m0: Array, N: Array, mean: Array, scatter: Array,
     kappa, off = said.count[0], mean - m0
     S = said.scatter[0] + scatter.sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
     r = regress(S, ROUNDING)
-    if r.vanishes(S):
+    if r.vanishes:
         raise prior_lost(said.reals[-1], said.reals[int(r.collinear)])
     df = positive_df(said.df[0] + N.sum() + extra, said.reals[-1])
     at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
