@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def graph_of(text: str) -> tuple[Any, Any]:
         return Dag(text), None
     if text in NAMES or is_model_file(text):
         model = model_of(text)
-        if kind_of(model) not in ("chain", "bayes_net"):
+        if model.file_kind not in ("chain", "bayes_net"):
             raise SufficeError(f"{text} holds a model without arrows, and here a Bayesian network or its graph is needed")
         return (model.template if isinstance(model, Chain) else model.dag), model
     if not Path(text).is_file():
@@ -91,19 +91,10 @@ def network_of(text: str, instead: str) -> BayesNet:
     return network
 
 
-def kind_of(model: Any) -> str:
-    """What kind of model it is, as files name it.
-
-    >>> kind_of(model_of("asia"))
-    'bayes_net'
-    """
-    return str(getattr(model, "file_kind", "bayes_net"))
-
-
 def refuse_answers(text: str, model: Any) -> None:
     """Refuse a model that is no distribution of all of its variables, or has no exact answers."""
-    if kind_of(model) in NO_ANSWERS:
-        raise SufficeError(f"{text} holds {NO_ANSWERS[kind_of(model)]}")
+    if model.file_kind in NO_ANSWERS:
+        raise SufficeError(f"{text} holds {NO_ANSWERS[model.file_kind]}")
 
 
 def chain_of(text: str) -> Chain:
@@ -158,13 +149,15 @@ def _value_of(variable: Any, value: Any) -> Any:
         return value
 
 
-def declarations(read: RowOptions) -> dict[str, Any]:
+def declarations(read: TextOptions) -> dict[str, Any]:
     """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`, `--count visits`.
 
     >>> declarations(RowOptions(finite=["smoke=no,yes"], bins=["age=5"]))["age"]
     Bins(how=5, target=None, width=False)
     """
     result: dict[str, Any] = {}
+    if not isinstance(read, RowOptions):
+        return result
     for words in read.finite or ():
         name, equals, states = words.partition("=")
         result |= {name: Finite(name, states.split(","))} if equals else dict.fromkeys(words.split(","), Finite)
@@ -231,28 +224,30 @@ def missing_words(words: Words) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for text in words or () for word in fields(text)))
 
 
-def data_of(
-    path: Any,
-    variables: dict[str, Any] | None = None,
-    *,
-    weights: str | None = None,
-    missing: Words = None,
-    integers: str = "auto",
-    without: Words = None,
-    engine: str | None = None,
-) -> Any:
-    """Data from a path or a table, as the options say: rows, or statistics that were saved."""
+def data_of(path: Any, read: TextOptions, variables: dict[str, Any] | None = None) -> Any:
+    """Data from a path or a table: rows, read as those of the options say that were given, or statistics that were saved. Where
+    it is not given what columns are, the options declare it, too."""
+    given = {name: value for name, value in vars(read).items() if value != getattr(type(read), name) and value != []}
     if isinstance(path, str) and path in TABLES and not Path(path).exists():
         path = path_of(TABLES[path])
-    options: dict[str, Any] = {"weights": weights, **choice(INTEGERS, integers, "--integers")}
-    options["missing"] = missing_words(missing) if missing else ()
+    if isinstance(path, str) and given.keys() & {"separator", "decimal", "encoding"}:
+        path = text_path(path, read)
+    if variables is None and given.keys() & {"finite", "real", "count", "bins"}:
+        variables = declarations(read)
+    options: dict[str, Any] = {"variables": variables or None, "weights": given.get("weights")}
+    if "integers" in given:
+        options |= choice(INTEGERS, given["integers"], "--integers")
+    if "missing" in given:
+        options["missing"] = missing_words(given["missing"])
+    if "engine" in given:
+        options |= engine_of(given["engine"])
     if not isinstance(path, str) or not path.lower().endswith(".stats"):
-        rows: Any = scan(path, variables=variables or None, **options, **(engine_of(engine) if engine else {}))
-    elif variables or any(options.values()) or engine or isinstance(path, TextPath):
+        rows: Any = scan(path, **options)
+    elif any(options.values()) or "engine" in given or isinstance(path, TextPath):
         raise SufficeError(f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more")
     else:
         rows = Statistics.load(path)
-    return left_out(rows, without) if without else rows
+    return left_out(rows, given["without"]) if "without" in given else rows
 
 
 def most_parents(rows: Any, method: Any) -> int | None:
@@ -295,8 +290,8 @@ def sequences_for(chain: Chain, path: str, by: str | None, order: str | None, ga
     """Sequences that a chain is asked about: states are those that it knows."""
     if path.lower().endswith(".stats"):
         raise SufficeError(f"{path} holds statistics, and a chain is asked about sequences: give their rows")
-    columns = columns_of(path)
-    rows = data_of(path, {n: v for n, v in chain.variables.items() if n in columns}, **read.reading)
+    columns = columns_of(path, read)
+    rows = data_of(path, read, {n: v for n, v in chain.variables.items() if n in columns})
     return sequences_of(only_columns(rows, list(chain.variables), by, order), by, order, gaps)
 
 
@@ -340,16 +335,16 @@ def plain_text(cells: Any) -> Any:
     return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
-def as_known(rows: Any, bn: BayesNet, declared: dict[str, Any]) -> Any:
+def as_known(rows: Any, bn: BayesNet, declared: Collection[str]) -> Any:
     """Rows, or statistics, with the states of a network, but for columns that the user declared."""
     if isinstance(rows, Statistics):
         return bn.summary(rows)
     return rows.with_variables({n: v for n, v in bn.variables.items() if n in rows.columns and n not in declared})
 
 
-def columns_of(path: str) -> tuple[str, ...]:
+def columns_of(path: str, read: TextOptions) -> tuple[str, ...]:
     """The names of the columns of a file of rows."""
-    return rows_of(path).columns
+    return rows_of(text_path(path, read)).columns
 
 
 def known_names(names: Sequence[str], bn: Any) -> list[str]:

@@ -24,6 +24,7 @@ from suffice.structure.tests.independence import TableTest
 
 
 @command("learn")
+@arguments.with_options(arguments.ColumnOptions)
 def learn(
     data: arguments.DataFile,
     out: Annotated[
@@ -92,15 +93,14 @@ def learn(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
     report: arguments.ReportFile = None,
     as_json: arguments.AsJson = False,
-    *,
-    read: arguments.ColumnOptions,
+    **options: Any,
 ) -> None:
     """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
     EM. Ctrl-C takes the best graph so far.
 
     With --by, --order or --lags the rows are sequences: a template is learned, and a chain is written, as .json.
     """
-    given = Options(**locals())
+    given = Options(**locals(), read=arguments.ColumnOptions(**options))
     from suffice.formats import writable
 
     if out is not None:
@@ -146,9 +146,9 @@ def _read(given: Options) -> None:
 
     given.families = words.families_of(given.family or [])
     given.unseen = inputs.hidden_of(given.hidden or [])
-    declared = inputs.declarations(given.read)
-    rows: Any = inputs.data_of(inputs.text_path(given.data, given.read), declared, **given.read.reading)
+    rows: Any = inputs.data_of(given.data, given.read)
     if given.families and hasattr(rows, "with_variables"):
+        declared = inputs.declarations(given.read)
         rows = rows.with_variables(words.declared_by(given.families, [n for n in rows.columns if n not in declared]))
     given.rows = inputs.sequences_of(rows, given.by, given.order, given.gaps) if given.in_sequences else rows
     given.incomplete = bool(given.unseen) or (hasattr(given.rows, "missing") and any(given.rows.missing.values()))

@@ -49,7 +49,7 @@ def fit_template(given: Options) -> Chain:
     if given.data.lower().endswith(".stats"):
         if "fixed" in climbing:
             raise SufficeError(f"--fixed is of EM, which needs the rows: {given.data} has statistics")
-        return fit_chain(template, inputs.data_of(given.data, given.declared, **given.read.reading), **asked)
+        return fit_chain(template, inputs.data_of(given.data, given.read), **asked)
     unseen = inputs.hidden_in_steps(given.hidden or [])
     steps = _steps(given, template, unseen)
     if known is not None:
@@ -70,12 +70,12 @@ def _steps(given: Options, template: Template, hidden: list[Any]) -> Sequences:
     from suffice.cli import inputs
     from suffice.cli.words import vocabulary as words
 
-    columns = inputs.columns_of(given.data)
+    columns = inputs.columns_of(given.data, given.read)
     model = given.climbing.get("start") if given.known is None else given.known
     ours = {} if model is None else {n: v for n, v in model.variables.items() if n in columns}
     by_family = words.declared_by(given.families, [n for n in template.nodes if n not in ours])
     labels = {v.name: v for v in hidden if v.name in columns}
-    rows = inputs.data_of(given.data, by_family | ours | given.declared | labels, **given.read.reading)
+    rows = inputs.data_of(given.data, given.read, by_family | ours | inputs.declarations(given.read) | labels)
     rows = inputs.only_columns(rows, template.nodes, given.by, given.order)
     return inputs.sequences_of(rows, given.by, given.order, given.gaps)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from suffice.basis.libraries import pa
-from suffice.cli.arguments import OF_GAPS, Options, refuse
+from suffice.cli.arguments import OF_GAPS, Options, TextOptions, refuse
 from suffice.cli.words.objectives import objective_of, penalty_of
 from suffice.cli.words.vocabulary import Words
 from suffice.errors import SufficeError, listing, note
@@ -140,19 +140,19 @@ def fit_labels(given: Options) -> Any:
     chain = LinearChain(given.chain, windows_of(given.features), min_count=given.min_count, **more)
     objective = _objective(given)
     table, by = with_sentences(given.data, given.by, (chain.label, *chain.columns))
-    steps = inputs.sequences_of(inputs.data_of(table, **given.read.reading), by, given.order)
+    steps = inputs.sequences_of(inputs.data_of(table, given.read, {}), by, given.order)
     limits: dict[str, Any] = {"max_iter": given.max_iter, "time_limit": given.time_limit, "memory_limit": given.memory_limit}
     return fit(chain, steps, objective=objective, penalty=penalty_of(given.penalty), **limits)
 
 
 def predict_labels(
-    crf: Any, data: str, *, by: str | None, order: str | None, keep: Words, missing: Words
+    crf: Any, data: str, *, by: str | None, order: str | None, keep: Words, read: TextOptions
 ) -> tuple[dict[str, Any], str]:
     """The best labels of each sequence and the probability of each label, as columns beside those that are kept."""
     from suffice.cli import inputs
 
     table, by = with_sentences(data, by, (crf.label, *crf.linear_chain.columns))
-    steps = inputs.sequences_of(inputs.data_of(table, missing=missing), by, order)
+    steps = inputs.sequences_of(inputs.data_of(table, read), by, order)
     with working("labelling"):
         labels, shares = crf.predict(steps), crf.predict_proba(steps)
     columns = {crf.label: pa.array(labels), **{f"P({crf.label}={name})": shares[name] for name in crf.labels}}

@@ -71,10 +71,10 @@ def fit_undirected(given: Options) -> Any:
     more["memory_limit"] = given.memory_limit
     if given.epochs is not None:
         raise SufficeError("--epochs is for --rbm: leave it out")
-    rows = inputs.data_of(given.data, given.declared, **given.read.reading)
+    rows = inputs.data_of(given.data, given.read)
     model, known = _model(given.graph, given.interactions, rows)
     if known is not None:
-        rows = inputs.as_known(rows, known, given.declared)
+        rows = inputs.as_known(rows, known, inputs.declarations(given.read))
     given.rows = rows
     objective = objective_of(told)
     if isinstance(objective, ContrastiveDivergence):
@@ -135,7 +135,7 @@ def fit_machine(given: Options) -> Any:
         raise SufficeError("--interactions is for Markov networks, not for --rbm: leave it out")
     more: dict[str, Any] = {"objective": objective_of(given.objective), "penalty": penalty_of(given.penalty)}
     more |= {} if given.epochs is None else {"epochs": given.epochs}
-    rows = inputs.data_of(given.data, given.declared, **given.read.reading)
+    rows = inputs.data_of(given.data, given.read)
     limits = {"time_limit": given.time_limit, "memory_limit": given.memory_limit}
     run = rbm(rows, given.rbm, seed=given.seed or 0, **limits, **more)
     if not run.converged:
