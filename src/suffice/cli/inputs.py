@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -97,14 +98,6 @@ def refuse_answers(text: str, model: Any) -> None:
         raise SufficeError(f"{text} holds {NO_ANSWERS[model.file_kind]}")
 
 
-def chain_of(text: str) -> Chain:
-    """A chain; a network is refused."""
-    model = model_of(text)
-    if not isinstance(model, Chain):
-        raise SufficeError(f"{text} holds a network of rows, not a chain: ask it with suffice predict or suffice query")
-    return model
-
-
 def values_of(bn: BayesNet, given: dict[str, Any]) -> dict[str, Any]:
     """What stands after `=` as a network takes it: a state stays text, the value of a real node or of bins becomes a number.
 
@@ -114,20 +107,11 @@ def values_of(bn: BayesNet, given: dict[str, Any]) -> dict[str, Any]:
     return {name: _value_of(bn.variables.get(name), value) for name, value in given.items()}
 
 
-def interventions_of(bn: BayesNet, words: Sequence[str]) -> dict[str, Any]:
-    """What `--do` sets, each time one or several: `x=yes`, `x=yes, y=1.5`.
-
-    >>> interventions_of(model_of("asia"), ["smoke=yes", "lung=no, tub=[0.9, 0.1]"])
-    {'smoke': 'yes', 'lung': 'no', 'tub': (0.9, 0.1)}
-    """
-    return settings_of(bn, words, "--do")
-
-
 def settings_of(bn: Any, words: Sequence[str], option: str) -> dict[str, Any]:
-    """What an option says of nodes, each time of one or several.
+    """What an option says of nodes, each time of one or several: `x=yes`, `x=yes, y=1.5`.
 
-    >>> settings_of(model_of("asia"), ["smoke=yes"], "--given")
-    {'smoke': 'yes'}
+    >>> settings_of(model_of("asia"), ["smoke=yes", "lung=no, tub=[0.9, 0.1]"], "--do")
+    {'smoke': 'yes', 'lung': 'no', 'tub': (0.9, 0.1)}
     """
     result: dict[str, Any] = {}
     for text in words:
@@ -177,33 +161,24 @@ def declarations(read: TextOptions) -> dict[str, Any]:
     return result
 
 
-def hidden_of(words: Sequence[str]) -> list[Variable]:
+def hidden_of(words: Sequence[str], *, in_steps: bool = False) -> list[Variable]:
     """Hidden variables with their states, `ill=no,cold,flu`, by the rules of CSV; a number of states: `class=3`; or numbers:
-    `ability:real`, `ability=real`.
+    `ability:real`, `ability=real`. Of sequences a name alone is a number, and states are numbered from 0, as those of classes.
 
     >>> hidden_of(["ill=no,cold,flu", "class=2", "ability:real"])
     [Finite('ill', ['no', 'cold', 'flu']), Finite('class', ['1', '2']), Real('ability')]
-    """
-    return [_hidden_number(text) or _hidden_variable(text, 1) for text in words]
-
-
-def hidden_in_steps(words: Sequence[str]) -> list[Variable]:
-    """The same of sequences, where a hidden variable may be a number, and states are numbered from 0, as those of classes are.
-
-    >>> hidden_in_steps(["state=2", "mood=calm,wild", "level", "slope=real"])
+    >>> hidden_of(["state=2", "mood=calm,wild", "level", "slope=real"], in_steps=True)
     [Finite('state', ['0', '1']), Finite('mood', ['calm', 'wild']), Real('level'), Real('slope')]
     """
-    return [_hidden_number(text if set(text) & set("=:") else f"{text}=real") or _hidden_variable(text, 0) for text in words]
+    alone = "=real" if in_steps else ""
+    return [_hidden(text if set(text) & set("=:") else f"{text}{alone}", 0 if in_steps else 1) for text in words]
 
 
-def _hidden_number(text: str) -> Real | None:
-    """A hidden number, or None if it has states."""
-    name, _, kind = (part.strip() for part in text.replace(":", "=").rpartition("="))
-    return Real(text.strip()[: len(name)]) if name and kind.lower() == "real" else None
-
-
-def _hidden_variable(text: str, first: int) -> Finite:
+def _hidden(text: str, first: int) -> Variable:
     """A hidden variable; states of which only the number is said are counted from the first."""
+    name, _, kind = (part.strip() for part in text.replace(":", "=").rpartition("="))
+    if name and kind.lower() == "real":
+        return Real(text.strip()[: len(name)])
     name, equals, states = (part.strip() for part in text.partition("="))
     each = fields(states)
     if len(each) == 1 and each[0].isdecimal() and 2 <= int(each[0]) <= 1000:
@@ -322,12 +297,8 @@ def beside(data: Any, keys: Sequence[str | None], keep: list[str] | None, writte
     names = [*named, *(n for n in kept_columns(keep, rows.columns, [*written, *named]))]
     if not names:
         return {}
-    blocks = list(rows.select(names[:1]).map(_kept_columns, keep=names))
+    blocks = list(rows.select(names[:1]).map(attrgetter("kept"), keep=names))
     return {n: pa.chunked_array([plain_text(block[n]) for block in blocks]) for n in names}
-
-
-def _kept_columns(block: Any) -> Any:
-    return block.kept
 
 
 def plain_text(cells: Any) -> Any:

@@ -179,7 +179,8 @@ def _way(given: Options) -> Callable[[Options], Any]:
         raise SufficeError("give a graph and data: suffice fit GRAPH DATA -o MODEL")
     if given.transitions or given.labels_back or given.label_weights:
         refuse(given, OF_LABELS, *FOR_LABELS)
-    if given.undirected or not any(arrow in given.graph for arrow in ARROWS):
+    given.has_arrows = any(arrow in given.graph for arrow in ARROWS)
+    if given.undirected or not given.has_arrows:
         from suffice.cli.kinds.undirected import fit_undirected, has_lines
 
         if given.undirected or has_lines(given.graph):
@@ -211,7 +212,7 @@ def _with_arrows(given: Options) -> Callable[[Options], Any]:
     from suffice.cli.words import vocabulary as words
     from suffice.graphs import Dag
 
-    given.dag, given.known = graph_of(given.graph)
+    given.dag, given.known = (Dag(given.graph), None) if given.has_arrows else graph_of(given.graph)
     if given.group is not None and (given.family or given.hidden):
         raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
     given.families = words.families_of(given.family or [])
@@ -257,7 +258,8 @@ def _fit_rows(given: Options) -> Any:
     from suffice.formats import holds
     from suffice.learning.fit import fit_network
 
-    asked, dag, known = _fit_arguments(given), given.dag, given.climbing.get("start") if given.known is None else given.known
+    asked, dag = _fit_arguments(given), given.dag
+    known = given.climbing.get("start") if given.known is None else given.known
     if "fixed" in given.climbing and given.data.lower().endswith(".stats"):
         raise SufficeError(f"--fixed is of EM, which needs the rows: {given.data} has statistics")
     rows = inputs.data_of(given.data, given.read)
@@ -348,14 +350,10 @@ def _plan(dag: Any, rows: Any, asked: dict[str, Any]) -> Any:
     if not _needs_em(asked):
         if asked.get("families"):
             raise SufficeError("--dry-run is for EM of tables and Gaussians: leave --family out of it")
-        if not _lacks_cells(dag, rows):
+        columns = getattr(rows, "columns", ())
+        if not columns or not any(rows.select([n for n in dag.nodes if n in columns]).missing.values()):
             raise SufficeError("--dry-run is for EM, and no cells are missing: such a fit is one pass over the rows")
     return em(dag, rows, **asked, dry_run=True)
-
-
-def _lacks_cells(dag: Any, rows: Any) -> bool:
-    columns = getattr(rows, "columns", ())
-    return bool(columns) and any(rows.select([n for n in dag.nodes if n in columns]).missing.values())
 
 
 def _save_statistics(dag: Any, rows: Any, asked: dict[str, Any], path: str) -> Any:

@@ -110,7 +110,7 @@ def _beliefs(text: str, shown: Any, given: list[str], do: list[str], interval: f
         return {}
     asked: dict[str, Any] = {"given": inputs.settings_of(shown, given, "--given") or None}
     if hasattr(shown, "dag"):
-        return {**asked, "do": inputs.interventions_of(shown, do) or None, "interval": interval or None}
+        return {**asked, "do": inputs.settings_of(shown, do, "--do") or None, "interval": interval or None}
     if do:
         raise SufficeError(f"{text} holds a network without arrows, which says nothing of causes: --do needs arrows")
     return asked

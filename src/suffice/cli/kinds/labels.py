@@ -37,7 +37,14 @@ def windows_of(text: str) -> list[Window]:
     inner = [(m["what"], True) if (m := _PAIRS.match(part)) else (part, False) for part in text.split(";") if part.strip()]
     parts = [(*(part.rpartition("@")[::2] if "@" in part else (part, "0")), pairs) for part, pairs in inner]
     first = next((name.strip() for name, _, _ in parts if not _FEATURE.match(name)), None)
-    return [Window([_column(name.strip(), first)], at=_places(places, text), pairs=pairs) for name, places, pairs in parts]
+    windows = []
+    for name, places, pairs in parts:
+        try:
+            at = [int(word) for word in places.split(",")]
+        except ValueError:
+            raise SufficeError(f"--features: after @ stand steps, as in word@-1,0,1; not {places!r} in {text!r}") from None
+        windows.append(Window([_column(name.strip(), first)], at=at, pairs=pairs))
+    return windows
 
 
 def _column(name: str, first: str | None) -> Any:
@@ -48,13 +55,6 @@ def _column(name: str, first: str | None) -> Any:
     if column is None:
         raise SufficeError(f"--features: {name!r} is derived of a column: name it, as in {name}:word")
     return DERIVED[found["how"]](column, int(found["n"])) if found["how"] else DERIVED[found["plain"]](column)
-
-
-def _places(words: str, text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(word) for word in words.split(","))
-    except ValueError:
-        raise SufficeError(f"--features: after @ stand steps, as in word@-1,0,1; not {words!r} in {text!r}") from None
 
 
 def transitions_of(words: str | None) -> Any:

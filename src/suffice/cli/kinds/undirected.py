@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -174,15 +173,6 @@ def without_arrows(found: Any) -> FoundGraph:
     losses = {(min(edge), max(edge)): loss for edge, loss in found.losses.items()}
     outcome = GraphOutcome(found.graph, found.score, {e: losses[e] for e in found.graph.edges}, "loss without it")
     return outcome.to_found(found.problem, found.method, found.finished)
-
-
-def graph_in_words(found: FoundGraph, *, explain: bool, strengths: Any, as_json: bool) -> str:
-    """What a search for an undirected graph found, for a person or a program."""
-    told = [found.explain(a, b) for a, b in found.graph.edges] if explain else []
-    if not as_json:
-        return "\n".join(map(str, [found, *(f"\n{t}" for t in told), *([] if strengths is None else [f"\n{strengths!r}"])]))
-    facts = {**found.to_dict(), **({"explanations": [t.to_dict() for t in told]} if explain else {})}
-    return json.dumps(facts | ({} if strengths is None else {"bootstrap": strengths.to_dict()}), ensure_ascii=False)
 
 
 def scores_of(net: Any, rows: Any) -> dict[str, Any]:
