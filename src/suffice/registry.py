@@ -218,7 +218,7 @@ def every(kind: str) -> dict[str, Any]:
 def type_of(piece: Named) -> str:
     """What files call something; refused if they could not find it again."""
     name = next(iter(piece.types), "")
-    if find_type(piece.listed_in, name) is not type(piece):
+    if _types.get((piece.listed_in, name)) is not type(piece):
         article = "an" if piece.listed_in[0] in "aeio" else "a"
         what = f"{article} {piece.listed_in.removesuffix('s')}"
         raise FormatError(f"{what} of the type {type(piece).__name__} cannot be written to a file")

@@ -14,7 +14,6 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import suffice as sf
-from suffice.cli.arguments import with_options
 from suffice.cli.commands.columns import missing_command
 from suffice.engines.engine import ROWS
 from suffice.errors import DataError, SufficeNote
@@ -316,7 +315,7 @@ def test_what_cannot_be_reported_on_is_refused() -> None:
 
 def test_the_command(tmp_path: Path) -> None:
     app = typer.Typer()
-    app.command()(with_options(missing_command))
+    app.command()(missing_command)
     pd.DataFrame({"id": range(1000), **chain(1000, 16, at_random=True)}).to_csv(tmp_path / "rows.csv", index=False)
     told = CliRunner().invoke(app, [str(tmp_path / "rows.csv"), "--without", "id"])
     assert told.exit_code == 0, told.output

@@ -15,7 +15,6 @@ import typer
 import typer.core
 
 from suffice.basis.version import VERSION
-from suffice.cli.arguments import with_options
 from suffice.errors import SufficeError, SufficeNote
 from suffice.kernels import announce
 from suffice.output.terminal import PlainOutput, nobody_reads, say
@@ -50,7 +49,7 @@ class Commands(typer.core.TyperGroup):
             self.commands = dict.fromkeys(words("commands"))  # type: ignore[assignment]  # to find one that is near
             return None
         own = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        own.command(cmd_name, cls=Command)(with_options(function))
+        own.command(cmd_name, cls=Command)(function)
         return typer.main.get_command(own)
 
     def invoke(self, ctx: Any) -> Any:

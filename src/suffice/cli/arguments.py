@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, is_dataclass
-from inspect import Parameter, signature
+from dataclasses import dataclass, fields
+from inspect import Parameter, Signature, signature
 from types import SimpleNamespace
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from suffice.errors import SufficeError, listing
 from suffice.output.terminal import say
 
+T = TypeVar("T")
 Options = SimpleNamespace
 """What a command was given, by the names of its arguments, and what it made of that."""
 OF_GAPS = "information missing_depends_on dry_run"
@@ -173,17 +174,12 @@ ReportFile = Annotated[
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How rows are read from files. A command that has an argument of such a type has all its fields as options."""
+    """How rows are read from files."""
 
     missing: Missing = None
     separator: Separator = None
     decimal: Decimal = "."
     encoding: Encoding = "utf-8"
-
-    @property
-    def reading(self) -> dict[str, Any]:
-        """What `inputs.data_of` takes of these."""
-        return {n: value for n, value in vars(self).items() if n in ("missing", "engine", "weights", "integers", "without")}
 
 
 @dataclass(frozen=True)
@@ -222,31 +218,22 @@ class ColumnOptions(RowOptions):
     without: Without = None
 
 
-def with_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A command in which an argument that is a dataclass is replaced by its fields, as typer reads them.
+def with_options(kind: Any) -> Callable[[T], T]:
+    """A command that has all fields of a dataclass as options, too, which come to it as keywords.
 
-    >>> def look(data: DataFile, *, read: TextOptions) -> None:
-    ...     print(data, read.decimal)
-    >>> list(signature(with_options(look)).parameters)
+    >>> @with_options(TextOptions)
+    ... def look(data: DataFile, **options: Any) -> None:
+    ...     print(data, TextOptions(**options).decimal)
+    >>> list(signature(look).parameters)
     ['data', 'missing', 'separator', 'decimal', 'encoding']
-    >>> with_options(look)(data="rows.csv", missing=None, separator=None, decimal=",", encoding="utf-8")
-    rows.csv ,
     """
-    hints = get_type_hints(function, include_extras=True)
-    kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
-    fields = {name: get_type_hints(kind, include_extras=True) for name, kind in kinds.items()}
-    own = [p.replace(annotation=hints[n]) for n, p in signature(function).parameters.items() if n not in kinds]
-    more = [
-        Parameter(f, Parameter.KEYWORD_ONLY, default=getattr(kinds[name], f), annotation=hint)
-        for name in kinds
-        for f, hint in fields[name].items()
-    ]
 
-    def call(**given: Any) -> Any:
-        groups = {name: kind(**{f: given.pop(f) for f in fields[name]}) for name, kind in kinds.items()}
-        return function(**given, **groups)
+    def extend(function: Any) -> Any:
+        hints = get_type_hints(function, include_extras=True) | get_type_hints(kind, include_extras=True)
+        own = [p for p in signature(function).parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+        more = [Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default) for f in fields(kind)]
+        function.__signature__ = Signature([p.replace(annotation=hints[p.name]) for p in (*own, *more)])
+        function.__annotations__ = hints
+        return function
 
-    call.__signature__ = signature(function).replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-    call.__annotations__ = {p.name: p.annotation for p in (*own, *more)}
-    call.__doc__ = function.__doc__
-    return call
+    return extend

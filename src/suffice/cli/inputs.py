@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,7 @@ def graph_of(text: str) -> tuple[Any, Any]:
         return Dag(text), None
     if text in NAMES or is_model_file(text):
         model = model_of(text)
-        if kind_of(model) not in ("chain", "bayes_net"):
+        if model.file_kind not in ("chain", "bayes_net"):
             raise SufficeError(f"{text} holds a model without arrows, and here a Bayesian network or its graph is needed")
         return (model.template if isinstance(model, Chain) else model.dag), model
     if not Path(text).is_file():
@@ -91,27 +92,10 @@ def network_of(text: str, instead: str) -> BayesNet:
     return network
 
 
-def kind_of(model: Any) -> str:
-    """What kind of model it is, as files name it.
-
-    >>> kind_of(model_of("asia"))
-    'bayes_net'
-    """
-    return str(getattr(model, "file_kind", "bayes_net"))
-
-
 def refuse_answers(text: str, model: Any) -> None:
     """Refuse a model that is no distribution of all of its variables, or has no exact answers."""
-    if kind_of(model) in NO_ANSWERS:
-        raise SufficeError(f"{text} holds {NO_ANSWERS[kind_of(model)]}")
-
-
-def chain_of(text: str) -> Chain:
-    """A chain; a network is refused."""
-    model = model_of(text)
-    if not isinstance(model, Chain):
-        raise SufficeError(f"{text} holds a network of rows, not a chain: ask it with suffice predict or suffice query")
-    return model
+    if model.file_kind in NO_ANSWERS:
+        raise SufficeError(f"{text} holds {NO_ANSWERS[model.file_kind]}")
 
 
 def values_of(bn: BayesNet, given: dict[str, Any]) -> dict[str, Any]:
@@ -123,20 +107,11 @@ def values_of(bn: BayesNet, given: dict[str, Any]) -> dict[str, Any]:
     return {name: _value_of(bn.variables.get(name), value) for name, value in given.items()}
 
 
-def interventions_of(bn: BayesNet, words: Sequence[str]) -> dict[str, Any]:
-    """What `--do` sets, each time one or several: `x=yes`, `x=yes, y=1.5`.
-
-    >>> interventions_of(model_of("asia"), ["smoke=yes", "lung=no, tub=[0.9, 0.1]"])
-    {'smoke': 'yes', 'lung': 'no', 'tub': (0.9, 0.1)}
-    """
-    return settings_of(bn, words, "--do")
-
-
 def settings_of(bn: Any, words: Sequence[str], option: str) -> dict[str, Any]:
-    """What an option says of nodes, each time of one or several.
+    """What an option says of nodes, each time of one or several: `x=yes`, `x=yes, y=1.5`.
 
-    >>> settings_of(model_of("asia"), ["smoke=yes"], "--given")
-    {'smoke': 'yes'}
+    >>> settings_of(model_of("asia"), ["smoke=yes", "lung=no, tub=[0.9, 0.1]"], "--do")
+    {'smoke': 'yes', 'lung': 'no', 'tub': (0.9, 0.1)}
     """
     result: dict[str, Any] = {}
     for text in words:
@@ -158,13 +133,15 @@ def _value_of(variable: Any, value: Any) -> Any:
         return value
 
 
-def declarations(read: RowOptions) -> dict[str, Any]:
+def declarations(read: TextOptions) -> dict[str, Any]:
     """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`, `--count visits`.
 
     >>> declarations(RowOptions(finite=["smoke=no,yes"], bins=["age=5"]))["age"]
     Bins(how=5, target=None, width=False)
     """
     result: dict[str, Any] = {}
+    if not isinstance(read, RowOptions):
+        return result
     for words in read.finite or ():
         name, equals, states = words.partition("=")
         result |= {name: Finite(name, states.split(","))} if equals else dict.fromkeys(words.split(","), Finite)
@@ -184,33 +161,24 @@ def declarations(read: RowOptions) -> dict[str, Any]:
     return result
 
 
-def hidden_of(words: Sequence[str]) -> list[Variable]:
+def hidden_of(words: Sequence[str], *, in_steps: bool = False) -> list[Variable]:
     """Hidden variables with their states, `ill=no,cold,flu`, by the rules of CSV; a number of states: `class=3`; or numbers:
-    `ability:real`, `ability=real`.
+    `ability:real`, `ability=real`. Of sequences a name alone is a number, and states are numbered from 0, as those of classes.
 
     >>> hidden_of(["ill=no,cold,flu", "class=2", "ability:real"])
     [Finite('ill', ['no', 'cold', 'flu']), Finite('class', ['1', '2']), Real('ability')]
-    """
-    return [_hidden_number(text) or _hidden_variable(text, 1) for text in words]
-
-
-def hidden_in_steps(words: Sequence[str]) -> list[Variable]:
-    """The same of sequences, where a hidden variable may be a number, and states are numbered from 0, as those of classes are.
-
-    >>> hidden_in_steps(["state=2", "mood=calm,wild", "level", "slope=real"])
+    >>> hidden_of(["state=2", "mood=calm,wild", "level", "slope=real"], in_steps=True)
     [Finite('state', ['0', '1']), Finite('mood', ['calm', 'wild']), Real('level'), Real('slope')]
     """
-    return [_hidden_number(text if set(text) & set("=:") else f"{text}=real") or _hidden_variable(text, 0) for text in words]
+    alone = "=real" if in_steps else ""
+    return [_hidden(text if set(text) & set("=:") else f"{text}{alone}", 0 if in_steps else 1) for text in words]
 
 
-def _hidden_number(text: str) -> Real | None:
-    """A hidden number, or None if it has states."""
-    name, _, kind = (part.strip() for part in text.replace(":", "=").rpartition("="))
-    return Real(text.strip()[: len(name)]) if name and kind.lower() == "real" else None
-
-
-def _hidden_variable(text: str, first: int) -> Finite:
+def _hidden(text: str, first: int) -> Variable:
     """A hidden variable; states of which only the number is said are counted from the first."""
+    name, _, kind = (part.strip() for part in text.replace(":", "=").rpartition("="))
+    if name and kind.lower() == "real":
+        return Real(text.strip()[: len(name)])
     name, equals, states = (part.strip() for part in text.partition("="))
     each = fields(states)
     if len(each) == 1 and each[0].isdecimal() and 2 <= int(each[0]) <= 1000:
@@ -231,28 +199,30 @@ def missing_words(words: Words) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for text in words or () for word in fields(text)))
 
 
-def data_of(
-    path: Any,
-    variables: dict[str, Any] | None = None,
-    *,
-    weights: str | None = None,
-    missing: Words = None,
-    integers: str = "auto",
-    without: Words = None,
-    engine: str | None = None,
-) -> Any:
-    """Data from a path or a table, as the options say: rows, or statistics that were saved."""
+def data_of(path: Any, read: TextOptions, variables: dict[str, Any] | None = None) -> Any:
+    """Data from a path or a table: rows, read as those of the options say that were given, or statistics that were saved. Where
+    it is not given what columns are, the options declare it, too."""
+    given = {name: value for name, value in vars(read).items() if value != getattr(type(read), name) and value != []}
     if isinstance(path, str) and path in TABLES and not Path(path).exists():
         path = path_of(TABLES[path])
-    options: dict[str, Any] = {"weights": weights, **choice(INTEGERS, integers, "--integers")}
-    options["missing"] = missing_words(missing) if missing else ()
+    if isinstance(path, str) and given.keys() & {"separator", "decimal", "encoding"}:
+        path = text_path(path, read)
+    if variables is None and given.keys() & {"finite", "real", "count", "bins"}:
+        variables = declarations(read)
+    options: dict[str, Any] = {"variables": variables or None, "weights": given.get("weights")}
+    if "integers" in given:
+        options |= choice(INTEGERS, given["integers"], "--integers")
+    if "missing" in given:
+        options["missing"] = missing_words(given["missing"])
+    if "engine" in given:
+        options |= engine_of(given["engine"])
     if not isinstance(path, str) or not path.lower().endswith(".stats"):
-        rows: Any = scan(path, variables=variables or None, **options, **(engine_of(engine) if engine else {}))
-    elif variables or any(options.values()) or engine or isinstance(path, TextPath):
+        rows: Any = scan(path, **options)
+    elif any(options.values()) or "engine" in given or isinstance(path, TextPath):
         raise SufficeError(f"{path} holds statistics, not rows: columns cannot be declared, weighted or read otherwise any more")
     else:
         rows = Statistics.load(path)
-    return left_out(rows, without) if without else rows
+    return left_out(rows, given["without"]) if "without" in given else rows
 
 
 def most_parents(rows: Any, method: Any) -> int | None:
@@ -295,8 +265,8 @@ def sequences_for(chain: Chain, path: str, by: str | None, order: str | None, ga
     """Sequences that a chain is asked about: states are those that it knows."""
     if path.lower().endswith(".stats"):
         raise SufficeError(f"{path} holds statistics, and a chain is asked about sequences: give their rows")
-    columns = columns_of(path)
-    rows = data_of(path, {n: v for n, v in chain.variables.items() if n in columns}, **read.reading)
+    columns = columns_of(path, read)
+    rows = data_of(path, read, {n: v for n, v in chain.variables.items() if n in columns})
     return sequences_of(only_columns(rows, list(chain.variables), by, order), by, order, gaps)
 
 
@@ -327,12 +297,8 @@ def beside(data: Any, keys: Sequence[str | None], keep: list[str] | None, writte
     names = [*named, *(n for n in kept_columns(keep, rows.columns, [*written, *named]))]
     if not names:
         return {}
-    blocks = list(rows.select(names[:1]).map(_kept_columns, keep=names))
+    blocks = list(rows.select(names[:1]).map(attrgetter("kept"), keep=names))
     return {n: pa.chunked_array([plain_text(block[n]) for block in blocks]) for n in names}
-
-
-def _kept_columns(block: Any) -> Any:
-    return block.kept
 
 
 def plain_text(cells: Any) -> Any:
@@ -340,16 +306,16 @@ def plain_text(cells: Any) -> Any:
     return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
-def as_known(rows: Any, bn: BayesNet, declared: dict[str, Any]) -> Any:
+def as_known(rows: Any, bn: BayesNet, declared: Collection[str]) -> Any:
     """Rows, or statistics, with the states of a network, but for columns that the user declared."""
     if isinstance(rows, Statistics):
         return bn.summary(rows)
     return rows.with_variables({n: v for n, v in bn.variables.items() if n in rows.columns and n not in declared})
 
 
-def columns_of(path: str) -> tuple[str, ...]:
+def columns_of(path: str, read: TextOptions) -> tuple[str, ...]:
     """The names of the columns of a file of rows."""
-    return rows_of(path).columns
+    return rows_of(text_path(path, read)).columns
 
 
 def known_names(names: Sequence[str], bn: Any) -> list[str]:

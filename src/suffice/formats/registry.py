@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import shlex
 from collections.abc import Iterable
@@ -13,8 +14,8 @@ from suffice.errors import FormatError, SufficeError, TooLarge, nearest, note
 from suffice.errors.remedies import Remedy
 from suffice.formats.grammar.network_format import INSTEAD, Format, refuse_numbers
 from suffice.formats.grammar.tokens import show
-from suffice.formats.json.model import Json, kind_of_model
-from suffice.output.files import text_of, write_bytes
+from suffice.formats.json.model import Json
+from suffice.output.files import replacing, text_of
 from suffice.registry import find, words
 from suffice.variables import Variable
 
@@ -36,9 +37,8 @@ def read(path: str | PathLike[str]) -> BayesNet | Chain | Crf | GaussianMarkovNe
     array([0.5, 0.5])
     """
     place = Path(path)
-    _refuse_no_model(place)
-    form = _format(place)
-    text = text_of(place, compressed=_is_compressed(place), xml=form.is_xml)
+    form = _format(place, to_read=True)
+    text = text_of(place, compressed=form.compressed, xml=form.is_xml)
     try:
         found, notes = form.read(text)
     except FormatError as error:
@@ -74,14 +74,18 @@ def write(bn: BayesNet | Chain | Crf | GaussianMarkovNet | MarkovNet | RBM, path
     mappingproxy({'coin': Finite('coin', ['head', 'tail'])})
     """
     place = Path(path)
-    form = writable(place, kind_of_model(bn))
+    form = writable(place, bn.file_kind)
     try:
         data = form.write(bn).encode("utf-8")
     except FormatError as error:
         raise error.at(place) from None
     except UnicodeEncodeError as error:
         raise FormatError(f"{show(error.object[error.start - 20 : error.end])} cannot be written in UTF-8", path=place) from None
-    write_bytes(place, data, compressed=_is_compressed(place))
+    with replacing(place) as beside:
+        try:
+            beside.write_bytes(gzip.compress(data, mtime=0) if form.compressed else data)
+        except OSError as error:
+            raise FormatError(f"the file cannot be written: {error.strerror}", path=place) from None
 
 
 def json_of(model: Any) -> str:
@@ -134,38 +138,31 @@ def is_model_file(path: str) -> bool:
     >>> is_model_file("alarm.bif.gz"), is_model_file("rows.csv")
     (True, False)
     """
-    return find("formats", _suffix(Path(path))[1:]) is not None
+    return find("formats", Path(path.lower().removesuffix(".gz")).suffix[1:]) is not None
 
 
 ROWS = ".csv", ".tsv", ".txt", ".parquet", ".feather", ".arrow"
 """Suffixes of files that hold rows."""
 
 
-def _refuse_no_model(path: Path) -> None:
+def _refuse_no_model(path: Path, suffix: str) -> None:
     """Say what a file is that is no model, where that helps more than its suffix: a name that is misspelt, or a table."""
-    if find("formats", _suffix(path)[1:]) is not None:
-        return
     if not path.exists() and path.parent.is_dir():
         raise FormatError(f"there is no such file{nearest(path.name, os.listdir(path.parent))}", path=path)
-    if _suffix(path) in ROWS:
+    if suffix in ROWS:
         first = Remedy("learn(data)", f"suffice learn {shlex.quote(str(path))} -o model.json")
         raise FormatError(f"this is a table of rows, as it seems, not a model; learn one from it first: {first}", path=path)
 
 
-def _format(path: Path) -> Format:
+def _format(path: Path, *, to_read: bool = False) -> Format:
     """The format that the suffix says, in whatever case, with or without `.gz`."""
-    suffix = _suffix(path)
+    name = path.name.lower()
+    suffix = Path(name.removesuffix(".gz")).suffix
     form = find("formats", suffix[1:])
     if form is None:
+        if to_read:
+            _refuse_no_model(path, suffix)
         known = " ".join(f".{word}" for word in words("formats"))
         raise FormatError(f"the suffix {suffix!r} is not known; known are {known}, each also with .gz", path=path)
-    made: Format = form(suffix)
+    made: Format = form(suffix, name.endswith(".gz"))
     return made
-
-
-def _suffix(path: Path) -> str:
-    return Path(path.name.lower().removesuffix(".gz")).suffix
-
-
-def _is_compressed(path: Path) -> bool:
-    return path.name.lower().endswith(".gz")

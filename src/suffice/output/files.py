@@ -87,15 +87,6 @@ def text_of(path: Path, *, compressed: bool = False, xml: bool = False) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def write_bytes(path: Path, data: bytes, *, compressed: bool = False) -> None:
-    """Write a file as a whole, or leave the one that is there as it is."""
-    with replacing(path) as place:
-        try:
-            place.write_bytes(gzip.compress(data, mtime=0) if compressed else data)
-        except OSError as error:
-            raise FormatError(f"the file cannot be written: {error.strerror}", path=path) from None
-
-
 def _bytes_of(path: Path, compressed: bool) -> bytes:
     try:
         if path.is_dir():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,17 +15,19 @@ Rows = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .p
 
 
 @command("schema")
-def schema_command(data: Rows, as_json: arguments.AsJson = False, *, read: arguments.ColumnOptions) -> None:
+@arguments.with_options(arguments.ColumnOptions)
+def schema_command(data: Rows, as_json: arguments.AsJson = False, **options: Any) -> None:
     """Report what each column of data is taken for, with its values and counts, and what may have been meant otherwise."""
     from suffice.cli import inputs
 
     if data.lower().endswith(".stats"):
         raise SufficeError(f"{data} holds statistics, and a schema is reported of rows")
-    rows = inputs.data_of(inputs.text_path(data, read), inputs.declarations(read), **read.reading)
+    rows = inputs.data_of(data, arguments.ColumnOptions(**options))
     print(json.dumps(rows.schema.records(), ensure_ascii=False) if as_json else rows.schema)
 
 
 @command("missing")
+@arguments.with_options(arguments.ColumnOptions)
 def missing_command(
     data: Rows,
     compare: Annotated[
@@ -35,14 +37,13 @@ def missing_command(
         str | None, typer.Option(help="of --compare: 'a -> b', the graph for EM; found by structural EM if not given")
     ] = None,
     as_json: arguments.AsJson = False,
-    *,
-    read: arguments.ColumnOptions,
+    **options: Any,
 ) -> None:
     """Report what is missing in data: by column and pattern, and whether it may be missing completely at random."""
     from suffice.cli import inputs
     from suffice.recipes.missing.missingness import missingness
 
-    rows = inputs.data_of(inputs.text_path(data, read), inputs.declarations(read), **read.reading)
+    rows = inputs.data_of(data, arguments.ColumnOptions(**options))
     if graph is not None and not compare:
         raise SufficeError("--graph is for --compare: give both, or none")
     report = missingness(rows, compare=inputs.graph_of(graph)[0] if graph is not None else compare)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,9 +21,12 @@ from suffice.registry import command
 ARROWS = ("->", "<-", "→", "←")
 LAGGED = re.compile(r"\[\s*[-\u2212]\s*0*[1-9][0-9]*\s*\]\s*$")
 """The end of a name that means a variable some steps before."""
+OF_LABELS = "transitions labels_back label_weights"
+FOR_LABELS = "is for a chain of labels: give --chain LABEL with it", ""
 
 
 @command("fit")
+@arguments.with_options(arguments.RowOptions)
 def fit(
     graph: Annotated[
         str,
@@ -138,7 +141,7 @@ def fit(
     statistics: Annotated[
         str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
     ] = None,
-    read: arguments.RowOptions,
+    **options: Any,
 ) -> None:
     """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM, of which Ctrl-C takes the best so
     far. A network's file brings its regressions and shared parameters, where none are given.
@@ -146,11 +149,11 @@ def fit(
     With --by or --order, or a lagged name in the graph, the rows are sequences, and the model is a chain, written as .json.
     With --undirected, or a graph without arrows, it is a Markov network, with --rbm a restricted Boltzmann machine.
     """
-    given = Options(**locals())
+    given = Options(**locals(), read=arguments.RowOptions(**options))
     from suffice.formats import writable
 
     begun = time.perf_counter()
-    writable(out)
+    given.format = writable(out)
     if report is not None:
         check_report(given)
     if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
@@ -169,66 +172,74 @@ def fit(
 
 
 def _way(given: Options) -> Callable[[Options], Any]:
-    """What fits the kind of model that is asked for; what all kinds need is read from the options."""
-    from suffice.cli import inputs
-    from suffice.cli.words import vocabulary as words
+    """What fits the kind of model that is asked for, by the options, by the graph, or because a file holds such a model."""
+    if given.rbm is not None or given.chain is not None:
+        return _without_graph(given)
+    if given.data is None:
+        raise SufficeError("give a graph and data: suffice fit GRAPH DATA -o MODEL")
+    if given.transitions or given.labels_back or given.label_weights:
+        refuse(given, OF_LABELS, *FOR_LABELS)
+    given.has_arrows = any(arrow in given.graph for arrow in ARROWS)
+    if given.undirected or not given.has_arrows:
+        from suffice.cli.kinds.undirected import fit_undirected, has_lines
 
-    alone = "--rbm" if given.rbm is not None else "--chain" if given.chain is not None else None
-    given.graph, given.data = _graph_and_data(given.graph, given.data, alone=alone)
-    given.data = inputs.text_path(given.data, given.read)
-    given.declared = inputs.declarations(given.read)
+        if given.undirected or has_lines(given.graph):
+            return fit_undirected
+    if given.interactions or given.epochs:
+        why = "is for undirected models: give --undirected, or a graph such as 'a -- b; b -- c'"
+        refuse(given, "interactions epochs", why, "")
+    return _with_arrows(given)
+
+
+def _without_graph(given: Options) -> Callable[[Options], Any]:
+    """What fits a machine or a chain of labels, whose data come first, for they have no graph."""
+    if given.data is not None:
+        raise SufficeError(f"{'--chain' if given.rbm is None else '--rbm'} takes no graph: leave {given.graph!r} out")
+    given.graph, given.data = "", given.graph
     if given.chain is not None:
         from suffice.cli.kinds.labels import fit_labels
 
         return fit_labels
-    refuse(given, "transitions labels_back label_weights", "is for a chain of labels: give --chain LABEL with it", "")
-    if _is_undirected(given):
-        from suffice.cli.kinds.undirected import fit_machine, fit_undirected
+    refuse(given, OF_LABELS, *FOR_LABELS)
+    from suffice.cli.kinds.undirected import fit_machine
 
-        return fit_undirected if given.rbm is None else fit_machine
-    refuse(given, "interactions epochs", "is for undirected models: give --undirected, or a graph such as 'a -- b; b -- c'", "")
-    given.dag, given.known = inputs.graph_of(given.graph)
+    return fit_machine
+
+
+def _with_arrows(given: Options) -> Callable[[Options], Any]:
+    """What fits a graph of rows, or the template of a step; where EM begins, and how it climbs, is read from the options."""
+    from suffice.cli.inputs import graph_of
+    from suffice.cli.words import vocabulary as words
+    from suffice.graphs import Dag
+
+    given.dag, given.known = (Dag(given.graph), None) if given.has_arrows else graph_of(given.graph)
     if given.group is not None and (given.family or given.hidden):
         raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
     given.families = words.families_of(given.family or [])
-    climbing = {
-        name: getattr(given, name) for name in ("starts", "seed", "max_iter", "tol", "time_limit", "memory_limit", "checkpoint")
-    }
-    given.climbing = {name: value for name, value in climbing.items() if value is not None}
+    climbing = ("starts", "seed", "max_iter", "tol", "time_limit", "memory_limit", "checkpoint")
+    given.climbing = {name: vars(given)[name] for name in climbing if vars(given)[name] is not None}
     if given.start or given.fixed:
         given.climbing |= _beginning(given.start, words.fixed_of(given.fixed), given.known)
-    if _is_template(given):
+    in_steps = not isinstance(given.dag, Dag) or given.by is not None or given.order is not None
+    if in_steps or ((lagged := {name for name in given.dag.nodes if LAGGED.search(name)}) and _are_steps(lagged, given)):
         from suffice.cli.kinds.chains import fit_template
 
         return fit_template
+    if (given.first or given.gaps != "refuse") and not lagged:
+        why = "is for sequences: give --by or --order, or a template such as 'x[-1] -> x'"
+        refuse(given, "first" + " gaps" * (given.gaps != "refuse"), why, "")
     return _fit_rows
 
 
-def _is_undirected(given: Options) -> bool:
-    """Whether a graph has no arrows: by the options, by its text, or because a file holds such a model."""
-    if given.undirected or given.rbm is not None or any(arrow in given.graph for arrow in ARROWS):
-        return given.undirected or given.rbm is not None
-    from suffice.cli.kinds.undirected import has_lines
+def _are_steps(lagged: set[str], given: Options) -> bool:
+    """Whether lagged names are of sequences, because they are no columns of their own."""
+    if not given.data.lower().endswith(".stats"):
+        from suffice.cli.inputs import columns_of
 
-    return has_lines(given.graph)
-
-
-def _is_template(given: Options) -> bool:
-    """Whether a graph is that of a step: by the options, or by a lagged name that is no column of its own."""
-    from suffice.cli.inputs import columns_of
-    from suffice.graphs import Dag
+        return not lagged <= set(columns_of(given.data, given.read))
     from suffice.statistics import Statistics
 
-    if not isinstance(given.dag, Dag) or given.by is not None or given.order is not None:
-        return True
-    lagged = [name for name in given.dag.nodes if LAGGED.search(name)]
-    if not lagged:
-        why = "is for sequences: give --by or --order, or a template such as 'x[-1] -> x'"
-        refuse(given, "first" + " gaps" * (given.gaps != "refuse"), why, "")
-        return False
-    if given.data.lower().endswith(".stats"):
-        return any(name.endswith("[0]") for name in Statistics.load(given.data).variables)
-    return not set(lagged) <= set(columns_of(given.data))
+    return any(name.endswith("[0]") for name in Statistics.load(given.data).variables)
 
 
 def _beginning(start: str | None, fixed: dict[str, Any], known: Any) -> dict[str, Any]:
@@ -241,25 +252,22 @@ def _beginning(start: str | None, fixed: dict[str, Any], known: Any) -> dict[str
     return {option: value for option, value in {"start": model, "fixed": fixed}.items() if value}
 
 
-def _graph_and_data(graph: str, data: str | None, *, alone: str | None) -> tuple[str, str]:
-    """Both arguments; a machine and a chain of labels have no graph, and their data come first."""
-    if alone is not None:
-        if data is not None:
-            raise SufficeError(f"{alone} takes no graph: leave {graph!r} out")
-        return "", graph
-    if data is None:
-        raise SufficeError("give a graph and data: suffice fit GRAPH DATA -o MODEL")
-    return graph, data
-
-
 def _fit_rows(given: Options) -> Any:
     """The network that rows, or statistics, give; with --dry-run what EM would cost."""
-    from suffice.formats import writable
+    from suffice.cli import inputs
+    from suffice.formats import holds
     from suffice.learning.fit import fit_network
 
     asked, dag = _fit_arguments(given), given.dag
-    rows = given.rows = _known_rows(given)
-    writable(given.out, variables=_variables(dag, rows, asked))
+    known = given.climbing.get("start") if given.known is None else given.known
+    if "fixed" in given.climbing and given.data.lower().endswith(".stats"):
+        raise SufficeError(f"--fixed is of EM, which needs the rows: {given.data} has statistics")
+    rows = inputs.data_of(given.data, given.read)
+    if known is not None:
+        rows = inputs.as_known(rows, known, inputs.declarations(given.read))
+    given.rows = rows
+    if given.format.finite:
+        holds(given.out, _variables(dag, rows, asked))
     if "objective" in asked:
         return _fit_to_target(given, rows, asked)
     if given.penalty is not None:
@@ -283,11 +291,15 @@ def _fit_arguments(given: Options) -> dict[str, Any]:
     from suffice.cli import inputs
     from suffice.cli.words import vocabulary as words
 
-    asked: dict[str, Any] = {"estimate": words.choice(words.ESTIMATES, given.estimate, "--estimate")}
-    if given.families:
-        asked["families"] = given.families
-    read: dict[str, Any] = {"shared": words.ties_of, "hidden": inputs.hidden_of, "missing_depends_on": words.mechanism_of}
-    asked |= {name: reader(getattr(given, name)) for name, reader in read.items() if getattr(given, name)}
+    read: dict[str, Any] = {
+        "families": dict,
+        "shared": words.ties_of,
+        "hidden": inputs.hidden_of,
+        "missing_depends_on": words.mechanism_of,
+    }
+    asked: dict[str, Any] = {name: reader(vars(given)[name]) for name, reader in read.items() if vars(given)[name]}
+    if given.estimate != "mean":
+        asked["estimate"] = words.choice(words.ESTIMATES, given.estimate, "--estimate")
     if given.known is not None:
         from suffice.families.named_families import families_of
 
@@ -315,23 +327,12 @@ def _fit_to_target(given: Options, rows: Any, asked: dict[str, Any]) -> Any:
     return fit_to_objective(given.dag, rows, penalty=penalty_of(given.penalty), memory_limit=given.memory_limit, **asked)
 
 
-def _known_rows(given: Options) -> Any:
-    """The rows, with the states of the model that is refitted or begun from."""
-    from suffice.cli import inputs
-
-    if "fixed" in given.climbing and given.data.lower().endswith(".stats"):
-        raise SufficeError(f"--fixed is of EM, which needs the rows: {given.data} has statistics")
-    rows = inputs.data_of(given.data, given.declared, **given.read.reading)
-    model = given.climbing.get("start") if given.known is None else given.known
-    return rows if model is None else inputs.as_known(rows, model, given.declared)
-
-
-def _variables(dag: Any, rows: Any, asked: dict[str, Any]) -> Iterator[Any]:
-    """The variables of the graph, for formats that do not hold all kinds: others do not look, and then nothing is read for it."""
+def _variables(dag: Any, rows: Any, asked: dict[str, Any]) -> list[Any]:
+    """The variables of the graph, as the file would have to hold them."""
     if hasattr(rows, "columns"):
         rows = _with_families(rows.select([n for n in dag.nodes if n in rows.columns]), asked)
     columns = rows.schema if hasattr(rows, "columns") else rows.variables
-    yield from (v for n, v in columns.items() if n in dag)
+    return [v for n, v in columns.items() if n in dag]
 
 
 def _with_families(rows: Any, asked: dict[str, Any]) -> Any:
@@ -348,14 +349,10 @@ def _plan(dag: Any, rows: Any, asked: dict[str, Any]) -> Any:
     if not _needs_em(asked):
         if asked.get("families"):
             raise SufficeError("--dry-run is for EM of tables and Gaussians: leave --family out of it")
-        if not _lacks_cells(dag, rows):
+        columns = getattr(rows, "columns", ())
+        if not columns or not any(rows.select([n for n in dag.nodes if n in columns]).missing.values()):
             raise SufficeError("--dry-run is for EM, and no cells are missing: such a fit is one pass over the rows")
     return em(dag, rows, **asked, dry_run=True)
-
-
-def _lacks_cells(dag: Any, rows: Any) -> bool:
-    columns = getattr(rows, "columns", ())
-    return bool(columns) and any(rows.select([n for n in dag.nodes if n in columns]).missing.values())
 
 
 def _save_statistics(dag: Any, rows: Any, asked: dict[str, Any], path: str) -> Any:

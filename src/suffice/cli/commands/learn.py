@@ -11,8 +11,8 @@ import typer
 
 from suffice.cli import arguments
 from suffice.cli.arguments import Options, refuse
-from suffice.cli.kinds.chains import ROWS_ONLY, CheckpointDirs, found_in_words, learn_template
-from suffice.cli.kinds.undirected import DIRECTED_ONLY, check_graph_method, graph_in_words, without_arrows
+from suffice.cli.kinds.chains import ROWS_ONLY, CheckpointDirs, found_in_words
+from suffice.cli.kinds.undirected import DIRECTED_ONLY, check_graph_method, without_arrows
 from suffice.cli.outputs import check_report, with_information, write_model, write_report
 from suffice.cli.words.vocabulary import edges_of
 from suffice.errors import SufficeError
@@ -24,6 +24,7 @@ from suffice.structure.tests.independence import TableTest
 
 
 @command("learn")
+@arguments.with_options(arguments.ColumnOptions)
 def learn(
     data: arguments.DataFile,
     out: Annotated[
@@ -92,15 +93,14 @@ def learn(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
     report: arguments.ReportFile = None,
     as_json: arguments.AsJson = False,
-    *,
-    read: arguments.ColumnOptions,
+    **options: Any,
 ) -> None:
     """Learn a network's graph, and then its parameters, from data: where cells are missing, or variables hidden, by structural
     EM. Ctrl-C takes the best graph so far.
 
     With --by, --order or --lags the rows are sequences: a template is learned, and a chain is written, as .json.
     """
-    given = Options(**locals())
+    given = Options(**locals(), read=arguments.ColumnOptions(**options))
     from suffice.formats import writable
 
     if out is not None:
@@ -129,7 +129,8 @@ def _way(given: Options) -> Callable[[Options], None]:
     given.limits = {"time_limit": given.time_limit, "memory_limit": given.memory_limit, "threads": given.threads}
     given.places = CheckpointDirs.of(given.checkpoint, given.bootstrap is not None)
     if given.in_sequences:
-        return _learn_template
+        given.asked["lags"] = 1 if given.lags is None else given.lags
+        return _tell_plan if given.dry_run else _learn_template
     if given.incomplete and not given.undirected:  # a search for undirected graphs refuses missing cells itself
         return _learn_from_incomplete
     if given.families:
@@ -146,9 +147,9 @@ def _read(given: Options) -> None:
 
     given.families = words.families_of(given.family or [])
     given.unseen = inputs.hidden_of(given.hidden or [])
-    declared = inputs.declarations(given.read)
-    rows: Any = inputs.data_of(inputs.text_path(given.data, given.read), declared, **given.read.reading)
+    rows: Any = inputs.data_of(given.data, given.read)
     if given.families and hasattr(rows, "with_variables"):
+        declared = inputs.declarations(given.read)
         rows = rows.with_variables(words.declared_by(given.families, [n for n in rows.columns if n not in declared]))
     given.rows = inputs.sequences_of(rows, given.by, given.order, given.gaps) if given.in_sequences else rows
     given.incomplete = bool(given.unseen) or (hasattr(given.rows, "missing") and any(given.rows.missing.values()))
@@ -173,39 +174,55 @@ def _choose_method(given: Options) -> None:
         check_graph_method(method, given.rows, given.out, score=given.score, penalty=given.penalty, select=given.select)
 
 
-def _learn_template(given: Options) -> None:
-    """A template, and the chain of it."""
-    wished = {name: getattr(given, name) for name in ("as_json", "explain", "bootstrap", "dry_run", "limits", "places", "report")}
-    lags = 1 if given.lags is None else given.lags
-    learn_template(given.rows, lags, given.how, given.asked, given.fitting, given.out, **wished)
-
-
 def _tell_plan(given: Options) -> None:
     """What the search, or all those in resamples, would cost."""
     from suffice.recipes.resampling import bootstrap
     from suffice.structure.search import search
 
-    wanted: dict[str, Any] = {"dry_run": True, **given.limits, **given.asked}
+    wanted: dict[str, Any] = {"dry_run": True, **given.limits, **given.asked, "method": given.how}
     del wanted["time_limit"]
-    n = given.bootstrap
-    plan = search(given.rows, method=given.how, **wanted) if n is None else bootstrap(given.rows, method=given.how, n=n, **wanted)
+    n = None if given.in_sequences else given.bootstrap
+    plan = search(given.rows, **wanted) if n is None else bootstrap(given.rows, n=n, **wanted)
     print(json.dumps(plan.to_dict(), ensure_ascii=False) if given.as_json else plan)
 
 
 def _search(given: Options) -> tuple[Any, Any]:
     """What is found, and how often in resamples if that is asked for."""
-    from suffice.recipes.resampling import bootstrap
     from suffice.structure.search import search
 
     found = search(given.rows, method=given.how, checkpoint=given.places.search, **given.limits, **given.asked)
     if not found.finished:
-        say("note: the search was stopped before its end; this is the best graph so far")
+        what = "template" if given.in_sequences else "graph"
+        say(f"note: the search was stopped before its end; this is the best {what} so far")
+    return found, _resample(given, given.asked)
+
+
+def _resample(given: Options, asked: dict[str, Any]) -> Any:
+    """How often each edge is found in resamples, if that is asked for; with it all searches are over."""
+    from suffice.recipes.resampling import bootstrap
+
     n, place = given.bootstrap, given.places.bootstrap
-    strengths = (
-        None if n is None else bootstrap(given.rows, method=given.how, n=n, checkpoint=place, **given.asked, **given.limits)
-    )
+    asked = asked | given.limits
+    strengths = None if n is None else bootstrap(given.rows, method=given.how, n=n, checkpoint=place, **asked)
     given.places.tidy()
-    return found, strengths
+    return strengths
+
+
+def _learn_template(given: Options) -> None:
+    """A template, and the chain of it."""
+    from suffice.families.priors.priors import suitable
+    from suffice.learning.fit import fit
+    from suffice.recipes.learn import PRIOR
+
+    begun = time.perf_counter()
+    found, strengths = _search(given)
+    told = [found.explain(e) for e in found.template.edges] if given.explain else None
+    with then_printed(found_in_words(found, given.asked["score"], told, strengths, as_json=given.as_json)):
+        if given.out is not None or given.report is not None:
+            variables = [v for n, v in given.rows.schema.items() if n in found.template]
+            chain = fit(found.template, given.rows, prior=suitable(given.fitting, variables, PRIOR))
+            write_model(chain, given.out, f"searched for {time.perf_counter() - begun:.2f} s")
+            write_report(given.report, chain)
 
 
 def _learn_graph(given: Options) -> None:
@@ -214,7 +231,8 @@ def _learn_graph(given: Options) -> None:
 
     found, strengths = _search(given)
     found = found if hasattr(found, "strengths") else without_arrows(found)
-    with then_printed(graph_in_words(found, explain=given.explain, strengths=strengths, as_json=given.as_json)):
+    told = [found.explain(a, b) for a, b in found.graph.edges] if given.explain else None
+    with then_printed(found_in_words(found, None, told, strengths, as_json=given.as_json)):
         if given.out is not None or given.report is not None:
             ready = found.has_model and given.prior is None
             net = found.model if ready else fit(found.graph, given.rows, prior=given.chosen_prior)
@@ -243,7 +261,6 @@ def _learn_from_incomplete(given: Options) -> None:
     from suffice.families.priors.priors import suitable
     from suffice.formats import writable
     from suffice.recipes.learn import PRIOR
-    from suffice.recipes.resampling import bootstrap
     from suffice.recipes.structural.structural_em import structural_em
 
     refuse(given, "dry_run" + " bootstrap" * bool(given.unseen), "needs complete rows without hidden variables", "")
@@ -259,9 +276,7 @@ def _learn_from_incomplete(given: Options) -> None:
     if not run.finished:
         say("note: structural EM was stopped before its end; this is the best network so far")
     told = [run.explain(e) for e in sorted({*run.cpdag.directed, *run.cpdag.undirected})] if given.explain else None
-    n, place = given.bootstrap, given.places.bootstrap
-    strengths = None if n is None else bootstrap(given.rows, method=given.how, n=n, checkpoint=place, **again)
-    given.places.tidy()
+    strengths = _resample(given, again)
     with then_printed(found_in_words(run, None, told, strengths, as_json=given.as_json)):
         if given.out is not None:
             model = with_information(run.model, given.out)

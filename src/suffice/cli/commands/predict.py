@@ -10,7 +10,7 @@ import numpy as np
 import typer
 
 from suffice.basis.libraries import pa
-from suffice.cli.arguments import By, Keep, Model, Order, RowsOut, TextOptions, Unknown
+from suffice.cli.arguments import By, Keep, Model, Order, RowsOut, TextOptions, Unknown, with_options
 from suffice.errors import SufficeError, quantity
 from suffice.output.terminal import say, working
 from suffice.registry import command
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 @command("predict")
+@with_options(TextOptions)
 def predict_command(
     model: Model,
     data: Annotated[
@@ -46,8 +47,7 @@ def predict_command(
     draws: Annotated[int, typer.Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
     unknown: Unknown = "refuse",
-    *,
-    read: TextOptions,
+    **options: Any,
 ) -> None:
     """Predict a variable in every row of a file, with its probabilities, in the order of the rows.
 
@@ -62,19 +62,20 @@ def predict_command(
     from suffice.formats.rows import write_stream
     from suffice.models.rows.predict import measures, predictions
 
+    read = TextOptions(**options)
     data = inputs.text_path(data, read)
     inputs.checked_out(out, data)
     opened = inputs.model_of(model)
     strange = words.choice(words.GAPS, unknown, "--unknown")
-    if unknown != "refuse" and inputs.kind_of(opened) in inputs.NO_ANSWERS:
+    if unknown != "refuse" and opened.file_kind in inputs.NO_ANSWERS:
         raise SufficeError("--unknown is for networks: leave it out")
-    if interval is not None and inputs.kind_of(opened) in inputs.NO_ANSWERS:
+    if interval is not None and opened.file_kind in inputs.NO_ANSWERS:
         raise SufficeError("--interval is for networks: leave it out")
-    if inputs.kind_of(opened) == "crf":
-        return _label_sequences(opened, data, target, out, by=by, order=order, keep=keep, missing=read.missing)
+    if opened.file_kind == "crf":
+        return _label_sequences(opened, data, target, out, by=by, order=order, keep=keep, read=read)
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds no model of sequences: leave --by and --order out")
-    if inputs.kind_of(opened) == "rbm":
+    if opened.file_kind == "rbm":
         return _hidden_units(opened, data, target, out, keep, read.missing)
     if target is None:
         raise typer.BadParameter("a network needs the variable to predict", param_hint="--target")
@@ -92,6 +93,7 @@ def predict_command(
 
 
 @command("impute")
+@with_options(TextOptions)
 def impute_command(
     model: Model,
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows with missing cells: .csv .csv.gz .parquet, a glob in quotes")],
@@ -111,8 +113,7 @@ def impute_command(
     ] = None,
     seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
     unknown: Unknown = "refuse",
-    *,
-    read: TextOptions,
+    **options: Any,
 ) -> None:
     """Fill the missing cells of rows: each by its most probable state, or its mean, given the other cells of its row.
 
@@ -123,6 +124,7 @@ def impute_command(
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
 
+    read = TextOptions(**options)
     data = inputs.text_path(data, read)
     inputs.checked_out(out, data)
     bn = inputs.network_of(model, "suffice decode, smooth or filter infer its missing cells")

@@ -71,7 +71,7 @@ def query(
         raise SufficeError("--time-limit is for the intervals of all nodes: give it with --all and --interval")
     asked = _question_of(question, mpe=mpe, marginals=marginals)
     bn = inputs.network_of(model, "suffice decode, smooth, filter and forecast ask it about sequences")
-    set_to = inputs.interventions_of(bn, do or [])
+    set_to = inputs.settings_of(bn, do or [], "--do")
     if set_to and hasattr(inputs.model_of(model), "graph"):
         raise SufficeError(f"{model} holds a network without arrows, which says nothing of causes: --do needs arrows")
     if set_to:

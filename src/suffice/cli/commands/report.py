@@ -14,6 +14,7 @@ from suffice.registry import command
 
 
 @command("report")
+@arguments.with_options(arguments.WeightOptions)
 def report(
     model: arguments.Model,
     data: Annotated[
@@ -30,17 +31,16 @@ def report(
             "fitted again from the rest is judged",
         ),
     ] = None,
-    read: arguments.WeightOptions,
+    **options: Any,
 ) -> None:
     """Write what a model is, what it was learned from and how well it predicts into one HTML file, which loads nothing."""
     check_report(Options(report=out, out=None, dry_run=False))
     from suffice.cli import inputs
 
     shown = inputs.model_of(model)
-    if (kind := inputs.kind_of(shown)) in inputs.NO_ANSWERS:
+    if (kind := shown.file_kind) in inputs.NO_ANSWERS:
         raise SufficeError(f"{model} holds {inputs.NO_ANSWERS[kind]}; there is no report of it")
 
-    def rows(path: str | None) -> Any:
-        return None if path is None else inputs.data_of(inputs.text_path(path, read), **read.reading)
-
-    write_report(out, shown, rows(data), held_out=rows(held_out))
+    read = arguments.WeightOptions(**options)
+    rows, others = (None if path is None else inputs.data_of(path, read) for path in (data, held_out))
+    write_report(out, shown, rows, held_out=others)

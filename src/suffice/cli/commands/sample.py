@@ -28,7 +28,7 @@ def sample(
     if out:
         checked_rows_path(out)
     drawn = inputs.model_of(model)
-    if inputs.kind_of(drawn) == "crf":
+    if drawn.file_kind == "crf":
         inputs.refuse_answers(model, drawn)
     if isinstance(drawn, Chain) is (length is None):
         instead = "a chain: give --length, the steps of a sequence" if length is None else "a network of rows: leave --length out"

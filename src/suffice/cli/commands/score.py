@@ -13,6 +13,7 @@ from suffice.registry import command
 
 
 @command("score")
+@arguments.with_options(arguments.WeightOptions)
 def score(
     model: arguments.Model,
     data: arguments.DataFile,
@@ -20,22 +21,20 @@ def score(
     order: arguments.Order = None,
     gaps: arguments.Gaps = "refuse",
     as_json: arguments.AsJson = False,
-    *,
-    read: arguments.WeightOptions,
+    **options: Any,
 ) -> None:
     """How well a network and its graph, or a chain, account for data: natural logs, higher is better."""
     from suffice.cli import inputs
     from suffice.models.chain import Chain
 
-    data = inputs.text_path(data, read)
-    scored = inputs.model_of(model)
+    read, scored = arguments.WeightOptions(**options), inputs.model_of(model)
     if isinstance(scored, Chain):
         steps = inputs.sequences_for(scored, data, by, order, gaps, read)
         return print_facts(_chain_scores(scored, steps), as_json)
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds a network of rows: --by and --order are for chains")
     inputs.refuse_answers(model, scored)
-    rows = inputs.data_of(data, **read.reading)
+    rows = inputs.data_of(data, read)
     if not hasattr(scored, "dag"):
         from suffice.cli.kinds.undirected import scores_of
 

@@ -12,13 +12,14 @@ import numpy as np
 import typer
 
 from suffice.basis.libraries import pa, pc
-from suffice.cli.arguments import Chained, Interval, Keep, StepOptions, Steps
+from suffice.cli.arguments import Chained, Interval, Keep, StepOptions, Steps, with_options
 from suffice.errors import SufficeError, quantity
 from suffice.output.terminal import say, working
 from suffice.registry import command
 
 
 @command("decode")
+@with_options(StepOptions)
 def decode(
     model: Chained,
     data: Steps,
@@ -27,14 +28,13 @@ def decode(
         bool, typer.Option("--posterior", help="the most probable state of each cell by itself, not of all together")
     ] = False,
     keep: Keep = None,
-    *,
-    read: StepOptions,
+    **options: Any,
 ) -> None:
     """Find the most probable states of all hidden and missing cells of each sequence together (the best path)."""
 
     if posterior and best > 1:
         raise SufficeError("--best and --posterior exclude each other: give one of them")
-    data, chain, steps = _asked_about(model, data, read)
+    read, data, chain, steps = _asked_about(model, data, options)
     with working("finding best paths"):
         if posterior:
             table, told = chain.posterior_decode(steps), "the most probable state of each cell"
@@ -47,28 +47,31 @@ def decode(
 
 
 @command("smooth")
-def smooth(model: Chained, data: Steps, interval: Interval = None, keep: Keep = None, *, read: StepOptions) -> None:
+@with_options(StepOptions)
+def smooth(model: Chained, data: Steps, interval: Interval = None, keep: Keep = None, **options: Any) -> None:
     """Infer each hidden or missing cell from its whole sequence.
 
     The columns are NAME=state, the probability of each state; of a number NAME, its mean, and NAME_sd.
     """
-    _infer("smooth", model, data, interval, keep, read)
+    _infer("smooth", model, data, interval, keep, options)
 
 
 @command("filter")
-def filter_command(model: Chained, data: Steps, interval: Interval = None, keep: Keep = None, *, read: StepOptions) -> None:
+@with_options(StepOptions)
+def filter_command(model: Chained, data: Steps, interval: Interval = None, keep: Keep = None, **options: Any) -> None:
     """Infer each hidden or missing cell from its sequence up to its own step; columns as in smooth."""
-    _infer("filter", model, data, interval, keep, read)
+    _infer("filter", model, data, interval, keep, options)
 
 
-def _infer(how: str, model: str, data: str, interval: float | None, keep: list[str] | None, read: StepOptions) -> None:
-    data, chain, steps = _asked_about(model, data, read)
+def _infer(how: str, model: str, data: str, interval: float | None, keep: list[str] | None, options: Any) -> None:
+    read, data, chain, steps = _asked_about(model, data, options)
     with working(f"{'smoothing' if how == 'smooth' else 'filtering'} {quantity(steps.n_steps, 'step')}"):
         table = getattr(chain, how)(steps, interval=interval)
     _write_answers(table, read, "hidden and missing cells", beside=data, keep=keep)
 
 
 @command("forecast")
+@with_options(StepOptions)
 def forecast(
     model: Chained,
     data: Steps,
@@ -83,14 +86,13 @@ def forecast(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="of draws, where there is no closed form: the same seed gives the same", min=0)] = 0,
-    *,
-    read: StepOptions,
+    **options: Any,
 ) -> None:
     """Forecast the next steps of each sequence: probabilities of states, means and deviations of numbers."""
     from suffice.cli.inputs import text_path
 
+    read, _, chain, seen = _asked_about(model, data, options)
     given = None if given is None else text_path(given, read)
-    _, chain, seen = _asked_about(model, data, read)
     with working(f"forecasting {quantity(steps, 'step')}"):
         table = chain.forecast(seen, steps, interval=interval, given=given, seed=seed)
     _write_answers(table, read, f"{quantity(steps, 'step')} ahead")
@@ -107,14 +109,17 @@ def _paths_table(paths: Sequence[Any], steps: Any) -> pa.Table:
     return pa.table(columns)
 
 
-def _asked_about(model: str, data: str, read: StepOptions) -> tuple[str, Any, Any]:
-    """The path of the rows, the chain, and the rows as its sequences."""
+def _asked_about(model: str, data: str, options: dict[str, Any]) -> tuple[StepOptions, str, Any, Any]:
+    """The options of steps, the path of the rows, the chain, and the rows as its sequences."""
     from suffice.cli import inputs
+    from suffice.models.chain import Chain
 
+    read = StepOptions(**options)
     path = inputs.text_path(data, read)
     inputs.checked_out(read.out, path)
-    chain = inputs.chain_of(model)
-    return path, chain, inputs.sequences_for(chain, path, read.by, read.order, read.gaps, read)
+    if not isinstance(chain := inputs.model_of(model), Chain):
+        raise SufficeError(f"{model} holds a network of rows, not a chain: ask it with suffice predict or suffice query")
+    return read, path, chain, inputs.sequences_for(chain, path, read.by, read.order, read.gaps, read)
 
 
 def _write_answers(

@@ -29,9 +29,9 @@ def show(
     from suffice.models.chain import Chain
 
     bn = inputs.model_of(model)
-    if inputs.kind_of(bn) in inputs.NO_ANSWERS and (node or dot):
+    if bn.file_kind in inputs.NO_ANSWERS and (node or dot):
         inputs.refuse_answers(model, bn)
-    if inputs.kind_of(bn) == "crf" and not as_json:
+    if bn.file_kind == "crf" and not as_json:
         from suffice.cli.kinds.labels import show_weights
 
         return print(f"{bn!r}\n\n{show_weights(bn, top)}")
@@ -96,7 +96,7 @@ def _model_or_graph(text: str) -> Any:
         return inputs.graph_of(text)[0]
     model = inputs.model_of(text)
     if not hasattr(model, "picture"):
-        raise SufficeError(f"{text} holds {inputs.NO_ANSWERS.get(inputs.kind_of(model), 'a model')}: it has no graph to draw")
+        raise SufficeError(f"{text} holds {inputs.NO_ANSWERS.get(model.file_kind, 'a model')}: it has no graph to draw")
     return model
 
 
@@ -110,7 +110,7 @@ def _beliefs(text: str, shown: Any, given: list[str], do: list[str], interval: f
         return {}
     asked: dict[str, Any] = {"given": inputs.settings_of(shown, given, "--given") or None}
     if hasattr(shown, "dag"):
-        return {**asked, "do": inputs.interventions_of(shown, do) or None, "interval": interval or None}
+        return {**asked, "do": inputs.settings_of(shown, do, "--do") or None, "interval": interval or None}
     if do:
         raise SufficeError(f"{text} holds a network without arrows, which says nothing of causes: --do needs arrows")
     return asked

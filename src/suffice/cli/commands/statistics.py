@@ -20,6 +20,7 @@ StatisticsOut = Annotated[str, typer.Option("-o", "--out", metavar="STATS", help
 
 
 @command("gather")
+@arguments.with_options(arguments.ColumnOptions)
 def gather(
     data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
     graph: Annotated[
@@ -42,8 +43,7 @@ def gather(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="only say how large the statistics would be")] = False,
     as_json: arguments.AsJson = False,
-    *,
-    read: arguments.ColumnOptions,
+    **options: Any,
 ) -> None:
     """Gather the statistics of rows, of a graph or of every family with few parents: they add, and learning needs no rows."""
     from suffice.cli import inputs
@@ -58,12 +58,13 @@ def gather(
         checked_place(out)
     elif most is None or graph is not None:
         raise SufficeError("--dry-run says how large the statistics of --max-parents K would be, without a graph")
-    declared, path = inputs.declarations(read), inputs.text_path(data, read)
+    read = arguments.ColumnOptions(**options)
     if data.lower().endswith(".stats"):
         raise SufficeError(f"{data} holds statistics already; suffice merge adds such files")
-    rows = inputs.data_of(path, declared, **read.reading)
+    rows = inputs.data_of(data, read)
     dag, model = (None, None) if graph is None else inputs.graph_of(graph)
-    rows = rows if model is None else inputs.as_known(rows, model, declared)  # the states of all sites are those of the network
+    if model is not None:  # the states of all sites are those of the network
+        rows = inputs.as_known(rows, model, inputs.declarations(read))
     kept: dict[str, Any] = {} if most is None else {"max_parents": most, "memory_limit": memory_limit}
     if graph is None and most is not None:
         size = gathered(rows, max_parents=most, dry_run=True)

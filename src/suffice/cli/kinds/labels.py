@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from suffice.basis.libraries import pa
-from suffice.cli.arguments import OF_GAPS, Options, refuse
+from suffice.cli.arguments import OF_GAPS, Options, TextOptions, refuse
 from suffice.cli.words.objectives import objective_of, penalty_of
 from suffice.cli.words.vocabulary import Words
 from suffice.errors import SufficeError, listing, note
@@ -37,7 +37,14 @@ def windows_of(text: str) -> list[Window]:
     inner = [(m["what"], True) if (m := _PAIRS.match(part)) else (part, False) for part in text.split(";") if part.strip()]
     parts = [(*(part.rpartition("@")[::2] if "@" in part else (part, "0")), pairs) for part, pairs in inner]
     first = next((name.strip() for name, _, _ in parts if not _FEATURE.match(name)), None)
-    return [Window([_column(name.strip(), first)], at=_places(places, text), pairs=pairs) for name, places, pairs in parts]
+    windows = []
+    for name, places, pairs in parts:
+        try:
+            at = [int(word) for word in places.split(",")]
+        except ValueError:
+            raise SufficeError(f"--features: after @ stand steps, as in word@-1,0,1; not {places!r} in {text!r}") from None
+        windows.append(Window([_column(name.strip(), first)], at=at, pairs=pairs))
+    return windows
 
 
 def _column(name: str, first: str | None) -> Any:
@@ -48,13 +55,6 @@ def _column(name: str, first: str | None) -> Any:
     if column is None:
         raise SufficeError(f"--features: {name!r} is derived of a column: name it, as in {name}:word")
     return DERIVED[found["how"]](column, int(found["n"])) if found["how"] else DERIVED[found["plain"]](column)
-
-
-def _places(words: str, text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(word) for word in words.split(","))
-    except ValueError:
-        raise SufficeError(f"--features: after @ stand steps, as in word@-1,0,1; not {words!r} in {text!r}") from None
 
 
 def transitions_of(words: str | None) -> Any:
@@ -140,19 +140,19 @@ def fit_labels(given: Options) -> Any:
     chain = LinearChain(given.chain, windows_of(given.features), min_count=given.min_count, **more)
     objective = _objective(given)
     table, by = with_sentences(given.data, given.by, (chain.label, *chain.columns))
-    steps = inputs.sequences_of(inputs.data_of(table, **given.read.reading), by, given.order)
+    steps = inputs.sequences_of(inputs.data_of(table, given.read, {}), by, given.order)
     limits: dict[str, Any] = {"max_iter": given.max_iter, "time_limit": given.time_limit, "memory_limit": given.memory_limit}
     return fit(chain, steps, objective=objective, penalty=penalty_of(given.penalty), **limits)
 
 
 def predict_labels(
-    crf: Any, data: str, *, by: str | None, order: str | None, keep: Words, missing: Words
+    crf: Any, data: str, *, by: str | None, order: str | None, keep: Words, read: TextOptions
 ) -> tuple[dict[str, Any], str]:
     """The best labels of each sequence and the probability of each label, as columns beside those that are kept."""
     from suffice.cli import inputs
 
     table, by = with_sentences(data, by, (crf.label, *crf.linear_chain.columns))
-    steps = inputs.sequences_of(inputs.data_of(table, missing=missing), by, order)
+    steps = inputs.sequences_of(inputs.data_of(table, read), by, order)
     with working("labelling"):
         labels, shares = crf.predict(steps), crf.predict_proba(steps)
     columns = {crf.label: pa.array(labels), **{f"P({crf.label}={name})": shares[name] for name in crf.labels}}

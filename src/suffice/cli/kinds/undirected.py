@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,10 +70,10 @@ def fit_undirected(given: Options) -> Any:
     more["memory_limit"] = given.memory_limit
     if given.epochs is not None:
         raise SufficeError("--epochs is for --rbm: leave it out")
-    rows = inputs.data_of(given.data, given.declared, **given.read.reading)
+    rows = inputs.data_of(given.data, given.read)
     model, known = _model(given.graph, given.interactions, rows)
     if known is not None:
-        rows = inputs.as_known(rows, known, given.declared)
+        rows = inputs.as_known(rows, known, inputs.declarations(given.read))
     given.rows = rows
     objective = objective_of(told)
     if isinstance(objective, ContrastiveDivergence):
@@ -135,7 +134,7 @@ def fit_machine(given: Options) -> Any:
         raise SufficeError("--interactions is for Markov networks, not for --rbm: leave it out")
     more: dict[str, Any] = {"objective": objective_of(given.objective), "penalty": penalty_of(given.penalty)}
     more |= {} if given.epochs is None else {"epochs": given.epochs}
-    rows = inputs.data_of(given.data, given.declared, **given.read.reading)
+    rows = inputs.data_of(given.data, given.read)
     limits = {"time_limit": given.time_limit, "memory_limit": given.memory_limit}
     run = rbm(rows, given.rbm, seed=given.seed or 0, **limits, **more)
     if not run.converged:
@@ -174,15 +173,6 @@ def without_arrows(found: Any) -> FoundGraph:
     losses = {(min(edge), max(edge)): loss for edge, loss in found.losses.items()}
     outcome = GraphOutcome(found.graph, found.score, {e: losses[e] for e in found.graph.edges}, "loss without it")
     return outcome.to_found(found.problem, found.method, found.finished)
-
-
-def graph_in_words(found: FoundGraph, *, explain: bool, strengths: Any, as_json: bool) -> str:
-    """What a search for an undirected graph found, for a person or a program."""
-    told = [found.explain(a, b) for a, b in found.graph.edges] if explain else []
-    if not as_json:
-        return "\n".join(map(str, [found, *(f"\n{t}" for t in told), *([] if strengths is None else [f"\n{strengths!r}"])]))
-    facts = {**found.to_dict(), **({"explanations": [t.to_dict() for t in told]} if explain else {})}
-    return json.dumps(facts | ({} if strengths is None else {"bootstrap": strengths.to_dict()}), ensure_ascii=False)
 
 
 def scores_of(net: Any, rows: Any) -> dict[str, Any]:

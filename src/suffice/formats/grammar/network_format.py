@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,8 +29,13 @@ INSTEAD = {
 """What is said of models that a format of Bayesian networks has no room for."""
 
 
+@dataclass(eq=False)
 class Format(Named):
     """A format of files. Its `word` is the suffix, without the dot, or several with blanks between."""
+
+    suffix: str = ""
+    """That of the file, of which `compressed` says whether `.gz` stands after it."""
+    compressed: bool = False
 
     listed_in = "formats"
     is_xml: ClassVar[bool] = False
@@ -41,9 +47,6 @@ class Format(Named):
     contents: ClassVar[str] = "models"
     finite: ClassVar[bool] = False
     """Whether it holds only finite variables."""
-
-    def __init__(self, suffix: str = "") -> None:
-        self.suffix = suffix or f".{self.word.split()[0]}"
 
     def read(self, text: str) -> tuple[Any, tuple[str, ...]]:
         """The model in a text, and what its reader should be told."""

@@ -41,6 +41,7 @@ def content(chain: Chain) -> dict[str, Any]:
     """What is written of a chain."""
     template, first = chain.template, chain.template._first
     return {
+        "fit_info": chain.fit_info,
         "estimate": type(chain.estimate).__name__.lower(),
         "variables": [variable_to_dict(v) for v in chain.variables.values()],
         "parents": {n: list(template.parents(n)) for n in template.nodes},

@@ -44,6 +44,7 @@ def content(crf: Crf) -> dict[str, Any]:
     """What is written of a linear chain."""
     chain, features = crf.linear_chain, crf.features
     return {
+        "fit_info": crf.fit_info,
         "label": chain.label,
         "labels": list(crf.labels),
         "min_count": chain.min_count,

@@ -50,7 +50,8 @@ def content(net: MarkovNet | GaussianMarkovNet) -> dict[str, Any]:
     """What is written of a Markov network."""
     own = _gaussian(net) if isinstance(net, GaussianMarkovNet) else _finite(net)
     statistics = None if net.statistics is None else statistics_to_dict(net.statistics)
-    return {"variables": [variable_to_dict(v) for v in net.variables.values()], "statistics": statistics, **own}
+    variables = [variable_to_dict(v) for v in net.variables.values()]
+    return {"fit_info": net.fit_info, "variables": variables, "statistics": statistics, **own}
 
 
 def _finite(net: MarkovNet) -> dict[str, Any]:

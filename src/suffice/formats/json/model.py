@@ -218,27 +218,29 @@ def write(model: Any) -> str:
 def read(text: str, kind: str = "bayes_net") -> Any:
     """The model of a kind that `write` wrote; a kind that is not known is refused as that of networks."""
     kind = kind if kind in MODULES else "bayes_net"
-    what, make = _module(kind).READERS[kind]
+    what, make = import_module(f"suffice.formats.json.{MODULES[kind]}").READERS[kind]
     return read_as(text, kind, what, make)
 
 
 def _model(model: Any) -> dict[str, Any]:
-    kind = kind_of_model(model)
-    return {"suffice": kind, "version": VERSION, "fit_info": model.fit_info, **_module(kind).content(model)}
+    module = import_module(f"suffice.formats.json.{MODULES[model.file_kind]}")
+    return {"suffice": model.file_kind, "version": VERSION, **module.content(model)}
 
 
 def content(bn: BayesNet) -> dict[str, Any]:
     """What is written of a network."""
+    parts = bn._parts()
+    prior, statistics, estimate = parts["prior"], parts["statistics"], type(parts["estimate"]).__name__
     return {
-        "estimate": type(bn.estimate).__name__.lower(),
-        "variables": [variable_to_dict(v) for v in bn.variables.values()],
-        "parents": {n: list(bn.dag.parents(n)) for n in bn},
-        "cpds": {n: bn[n].to_dict() for n in bn},
-        "prior": None if bn.prior is None else prior_to_dict(bn.prior),
-        "statistics": None if bn.statistics is None else statistics_to_dict(bn.statistics),
-        **({"incomplete": True, "hidden": sorted(bn.hidden)} if bn.incomplete else {}),
-        **({} if bn.incomplete is False else covariance_to_dict(bn)),
-        **({"shared": [list(nodes) for nodes in bn.shared]} if bn.shared else {}),
+        "fit_info": parts["fit_info"],
+        "estimate": estimate.lower(),
+        "variables": [variable_to_dict(v) for v in parts["variables"].values()],
+        "parents": {n: list(parts["dag"].parents(n)) for n in parts["cpds"]},
+        "cpds": {n: cpd.to_dict() for n, cpd in parts["cpds"].items()},
+        "prior": None if prior is None else prior_to_dict(prior),
+        "statistics": None if statistics is None else statistics_to_dict(statistics),
+        **({"incomplete": True, "hidden": sorted(parts["hidden"]), **covariance_to_dict(bn)} if parts["incomplete"] else {}),
+        **({"shared": [list(tie.nodes) for tie in parts["ties"]]} if parts["ties"] else {}),
     }
 
 
@@ -299,12 +301,3 @@ class Json(Format):
 
     def write(self, model: Any) -> str:
         return write(model)
-
-
-def kind_of_model(model: Any) -> str:
-    """What kind of model it is: each says so itself."""
-    return str(getattr(model, "file_kind", "bayes_net"))
-
-
-def _module(kind: str) -> Any:
-    return import_module(f"suffice.formats.json.{MODULES[kind]}")

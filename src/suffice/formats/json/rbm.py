@@ -23,7 +23,8 @@ def content(machine: RBM) -> dict[str, Any]:
     """What is written of a machine."""
     variables = [variable_to_dict(v) for v in machine.variables.values()]
     arrays = {name: flat(getattr(machine, name)) for name in ARRAYS}
-    return {"variables": variables, **arrays, "base": None if machine.base is None else flat(machine.base)}
+    base = None if machine.base is None else flat(machine.base)
+    return {"fit_info": machine.fit_info, "variables": variables, **arrays, "base": base}
 
 
 def _machine(d: dict[str, Any]) -> RBM:
