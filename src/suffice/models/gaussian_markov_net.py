@@ -178,9 +178,9 @@ class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
     def summary(self, data: RowsLike | Statistics | None = None) -> Statistics:
         """The moments of data, which is all that this network needs of it."""
         if data is None:
-            if self._statistics is None:
+            if self.statistics is None:
                 raise ModelError("this network was not fitted from data: give the data")
-            return self._statistics
+            return self.statistics
         return moments_of(self.names, data)
 
     def rows(self, data: Any) -> Any:
@@ -241,7 +241,7 @@ class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
 
     def _headline(self) -> str:
         sizes = {"variable": len(self), "edge": len(self._graph.edges), "parameter": self.n_parameters}
-        return f"GaussianMarkovNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
+        return f"GaussianMarkovNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self.fit_info}"
 
 
 def fit_gaussian(graph: Graph, data: Any) -> GaussianMarkovNet:

@@ -54,7 +54,7 @@ class BayesNet(RowAnswering, PicturedTable):
     """
 
     def _scene(self) -> Picture:
-        return self._dag._scene()
+        return self.dag._scene()
 
     def _notebook_picture(self) -> Picture:
         from suffice.models.questions.beliefs import notebook_picture
@@ -141,7 +141,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         tables = self.directed_tables[0]
         dag = Dag({n: table.parents for n, table in tables.items()})
         info = "the twin of a Markov network; arrows are an order of elimination"
-        return BayesNet.of(dag, self._variables, tables, fit_info=info)
+        return BayesNet.of(dag, self.variables, tables, fit_info=info)
 
     @property
     def standard_errors(self) -> dict[Any, Array]:
@@ -165,7 +165,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         array([-800.,    0.])
         """
         known = scan(rows)
-        if any(n not in known.columns for n in self._variables):
+        if any(n not in known.columns for n in self.variables):
             return super().log_prob(rows)
         known = self.rows(known)
         if any(known.missing.values()) or not known.n_rows:
@@ -174,7 +174,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
 
     def log_prob_of(self, given: Given) -> float:
         """ln p(given); −inf for what cannot be."""
-        if isinstance(given, Mapping) and set(given) == set(self._variables) and all(isinstance(s, str) for s in given.values()):
+        if isinstance(given, Mapping) and set(given) == set(self.variables) and all(isinstance(s, str) for s in given.values()):
             return float(self.log_prob({n: [s] for n, s in given.items()})[0])
         return super().log_prob_of(given)
 

@@ -219,9 +219,9 @@ class MarkovParts(UndirectedParts):
     def summary(self, data: RowsLike | Statistics | None = None) -> Statistics:
         """The statistics of data that this network's factors need."""
         if data is None:
-            if self._statistics is None:
+            if self.statistics is None:
                 raise ModelError("this network was not fitted from data: give the data")
-            return self._statistics
+            return self.statistics
         if isinstance(data, Statistics):
             return data.recoded(self._variables)
         rows = self.rows(data)
@@ -239,10 +239,6 @@ class MarkovParts(UndirectedParts):
         """Cells of the table of all variables, less one, less the free parameters."""
         return prod(v.n_states for v in self._variables.values()) - 1 - self.n_parameters
 
-    def __getstate__(self) -> dict[str, Any]:
-        made = {"directed", "_eliminated", "goodness_of_fit", "model", "flat_weights"}
-        return {k: v for k, v in self.__dict__.items() if k not in made}
-
     def __eq__(self, other: object) -> bool:
         """Same variables, same model, same factors."""
         if not isinstance(other, MarkovParts) or self._variables != other._variables or self._factors != other._factors:
@@ -257,7 +253,7 @@ class MarkovParts(UndirectedParts):
 
     def _headline(self) -> str:
         sizes = {"variable": len(self), "edge": len(self.graph.edges), "parameter": self.n_parameters}
-        return f"MarkovNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
+        return f"MarkovNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self.fit_info}"
 
 
 SomeMarkov = TypeVar("SomeMarkov", bound=MarkovParts)
