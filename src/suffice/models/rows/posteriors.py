@@ -415,7 +415,7 @@ def _matters(bn: NetworkParts, name: str, rows: RowEvidence, target: str) -> Fla
     result, seen = np.zeros(len(rows.codes), bool), np.array([is_seen(bn, n, rows) for n in bn]).T
     for same in alike(seen):
         observed = [n for n, known in zip(bn, seen[same[0]], strict=True) if known]
-        result[same] = name in requisite(bn.dag, [target], observed)
+        result[same] = name in requisite(bn.compiled, [target], observed)
     return result
 
 
