@@ -187,24 +187,23 @@ def _answer(
     first: int,
 ) -> None:
     """The answers of one thread's rows, `first` and those after it, at a desk that is free."""
-    share = slice(first, first + ROWS)
-    seen, tables = (lines if len(lines) == 1 else lines[share] for lines in (seen, tables))
-    answers = RowAnswers(*(every[share] for every in answers))
+    share, one = slice(first, first + ROWS), len(seen) == 1
+    own = seen if one else seen[share]
     desk = desks.pop() if desks else Desk(network)
     want = ROOT if len(targets) else ALONE if start is None else MARGINALS
-    part, done, full = np.empty(len(seen), np.int64), 0, False
-    while done < len(seen):
+    part, done, full = np.empty(len(own), np.int64), 0, False
+    while done < len(own):
         if full or desk.program_at[0] > POOL // 2:  # forget the programs so far
             desk.part_at[:2], desk.program_at[0] = 0, 0
             desk.slots[:] = -1
-        stop = desk.programs(network, targets, seeds, seen, done, part)
+        stop = desk.programs(network, targets, seeds, own, done, part)
         full = stop == done
         if not full:
-            rows = slice(None) if len(seen) == 1 else slice(done, stop)
-            values = tables if len(seen) == 1 or len(tables) == 1 else tables[rows]
-            own = RowAnswers(*(every[rows] for every in answers))
+            rows = share if one else slice(first + done, first + stop)
+            values = tables if len(tables) == 1 else tables[rows]
+            found = RowAnswers(answers.probs[rows], answers.log_prob[rows], answers.status[rows])
             program = desk.program_at[1 + part[done:stop]]
-            run(network, want, program, desk.pool, seen[done:stop], values, desk.own_room, own, start)
+            run(network, want, program, desk.pool, own[done:stop], values, desk.own_room, found, start)
         done = stop
     desks.append(desk)
 

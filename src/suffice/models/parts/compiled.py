@@ -33,6 +33,7 @@ class Compiled:
         self.index = {n: i for i, n in enumerate(self.finite)}
         self.real_index = {n: i for i, n in enumerate(self.reals)}
         self.counts = frozenset(n for n, v in variables.items() if isinstance(v, NotNormal))
+        self.of_tables = not self.reals and not any(cpd.is_regression for cpd in cpds.values())
         self._cpds = dict(cpds)
         self.open = tuple(n for n in self.order if cpds[n].is_open)
 

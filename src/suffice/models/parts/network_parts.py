@@ -7,7 +7,6 @@ Questions take this; `BayesNet`, which adds them as methods, is made of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from copy import copy
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeGuard, TypeVar
@@ -145,14 +144,14 @@ class Provenance:
         >>> bn.with_covariance(None).parameter_covariance is None
         True
         """
-        result = copy(self)
-        result._known_parameters = covariance
+        result = object.__new__(type(self))
+        vars(result).update(vars(self), _known_parameters=covariance)
         return result
 
     def with_fit_info(self, info: str) -> Self:
         """The same model with another sentence that says how it came about."""
-        result = self.with_covariance(self._known_parameters)
-        vars(result)["fit_info"] = info
+        result = object.__new__(type(self))
+        vars(result).update(vars(self), fit_info=info)
         return result
 
 
@@ -204,6 +203,8 @@ class NetworkParts(NodeDistributions):
     """What `do` set nodes to, by name: answers say it."""
     ties: tuple[Tie, ...]
     """The groups of nodes that share their parameters, with the parents of these."""
+    shared: tuple[tuple[str, ...], ...]
+    """The groups of nodes that share their parameters."""
     file_kind: ClassVar[str] = "bayes_net"
     _elsewhere: ClassVar[Mapping[str, str]] = ASKED_OF_STEPS
     _word = "network"
@@ -228,9 +229,17 @@ class NetworkParts(NodeDistributions):
         ties: Iterable[Tie] = (),
         **provenance: Any,
     ) -> None:
-        own = {"variables": MappingProxyType(dict(variables)), "_cpds": {n: cpds[n] for n in variables}}
-        known = {"interventions": MappingProxyType(dict(interventions)), "hidden": frozenset(hidden), "ties": tuple(ties)}
-        self._remember(dag=dag, **own, **known, **provenance)
+        ties = tuple(ties)
+        self._remember(
+            dag=dag,
+            variables=MappingProxyType(dict(variables)),
+            _cpds={n: cpds[n] for n in variables},
+            interventions=MappingProxyType(dict(interventions)),
+            hidden=frozenset(hidden),
+            ties=ties,
+            shared=tuple(tie.nodes for tie in ties),
+            **provenance,
+        )
 
     @classmethod
     def of(cls, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Self:
@@ -273,11 +282,6 @@ class NetworkParts(NodeDistributions):
     def intervened(self) -> frozenset[str]:
         """The nodes that `do` set from outside: their distributions are known, not estimated."""
         return frozenset(self.interventions)
-
-    @property
-    def shared(self) -> tuple[tuple[str, ...], ...]:
-        """The groups of nodes that share their parameters."""
-        return tuple(tie.nodes for tie in self.ties)
 
     @property
     def n_parameters(self) -> int:
