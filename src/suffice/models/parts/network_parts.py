@@ -299,6 +299,8 @@ class NetworkParts(NodeDistributions):
         >>> sf.load("cancer").covariance_beside_posteriors(["Xray"]) is None
         True
         """
+        if self._known_parameters is None and not self.incomplete:
+            return None
         cpds: Mapping[str, Any] = {n: self._cpds[n] for n in names if n not in self.interventions}
         own = {n for n, cpd in cpds.items() if cpd.has_posterior or (cpd.is_regression and cpd.fitted is not None)}
         lacking = [n for n in cpds if n not in own]

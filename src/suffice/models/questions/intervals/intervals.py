@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -36,7 +37,7 @@ from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.questions import exact
 from suffice.models.questions.question import Observed, Question, impossible
-from suffice.statistics.counts import n_configurations, sizes
+from suffice.statistics.counts import Counts, n_configurations, sizes
 from suffice.variables import Finite, NotNormal
 
 FEWEST = 1_000
@@ -59,7 +60,6 @@ PIECE, MAX_PIECES = 600.0, 100
 """ln of the ratio that one factor may hold, and factors that are made of one at most: below e^−60,000 a number may be 0."""
 
 
-@one_blas_thread
 def answer_with_interval(
     bn: NetworkParts,
     targets: Sequence[str],
@@ -83,9 +83,11 @@ def answer_with_interval(
     question = Question.of(bn, targets, evidence)
     size = len(question.reals) or n_configurations(question.finite)
     check_draws(draws, size)
-    redrawn = Redrawn(question, whole(seed, "a seed", 0, ModelError))
-    point: Any = exact.exact_answer(at_means(bn, question), targets, evidence)
-    answers = redrawn.answers(draws, size, clock)
+    tables = all(isinstance(bn[n].imagined, Counts) for n in question.nodes)  # whose draws take no products of matrices
+    with nullcontext() if tables else one_blas_thread:
+        redrawn = Redrawn(question, whole(seed, "a seed", 0, ModelError))
+        point: Any = exact.exact_answer(at_means(bn, question), targets, evidence)
+        answers = redrawn.answers(draws, size, clock)
     possible = answers[~np.isnan(answers).any(axis=1)]
     if not len(possible):
         raise impossible(evidence)
