@@ -170,7 +170,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         known = self.rows(known)
         if any(known.missing.values()) or not known.n_rows:
             return super().log_prob(rows)
-        return np.concatenate(list(known.map(partial(log_prob_of_complete, self._factors, self.log_normaliser))))
+        return np.concatenate(list(known.map(partial(log_prob_of_complete, self.factors, self.log_normaliser))))
 
     def log_prob_of(self, given: Given) -> float:
         """ln p(given); −inf for what cannot be."""
@@ -188,7 +188,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         except MissingCells:
             return self.directed.log_likelihood(data)
         total = -seen.weight * self.log_normaliser
-        for f in self._factors:
+        for f in self.factors:
             keys, N = seen.counts(f.names).listed() if f.names else (np.zeros(1, np.int64), np.array([seen.weight]))
             total += float(N @ f.log.reshape(-1)[keys])
         return total
@@ -279,12 +279,3 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
             from suffice.models.undirected.without_tree import gibbs_rows
 
             return gibbs_rows(self, n, seed)
-
-    def bic(self, data: RowsLike | Statistics | None = None) -> float:
-        """log-likelihood − ½ k ln N: higher is better."""
-        seen = self.summary(data)
-        return self.log_likelihood(seen) - 0.5 * self.n_parameters * float(np.log(seen.weight))
-
-    def aic(self, data: RowsLike | Statistics | None = None) -> float:
-        """log-likelihood − k: higher is better."""
-        return self.log_likelihood(data) - self.n_parameters

@@ -93,15 +93,15 @@ class ChainParts(NodeDistributions):
         begin = first_slices or Free()
         own = {n: cpds[n] for n in parameter_names(template, begin, cpds)}
         given = {n: cpd for n, cpd in own.items() if n not in template.nodes} if isinstance(begin, Given) else {}
-        self._remember(
+        vars(self).update(
             template=template,
             variables=MappingProxyType({n: variables[n] for n in template.nodes}),
             first_slices=Given(given) if isinstance(begin, Given) else begin,
             hidden=tuple(hidden),
             _cpds=own,
             _fixed={**(fixed or {}), **dict.fromkeys(given, True)},
-            **provenance,
         )
+        self._remember(**provenance)
 
     @classmethod
     def of(cls, template: Template, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Self:

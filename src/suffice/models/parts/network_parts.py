@@ -88,11 +88,9 @@ class Provenance:
         fit_info: str = "given by hand",
         incomplete: bool = False,
         covariance: CovarianceSource = None,
-        **own: Any,
     ) -> None:
-        """Hold these fields, and the model's own."""
-        own |= {"statistics": statistics, "prior": prior, "estimate": estimate or Mean(), "fit_info": fit_info}
-        vars(self).update(own, incomplete=incomplete, _known_parameters=covariance)
+        known = {"statistics": statistics, "prior": prior, "estimate": estimate or Mean(), "fit_info": fit_info}
+        vars(self).update(known, incomplete=incomplete, _known_parameters=covariance)
 
     def __getstate__(self) -> dict[str, Any]:
         # what is made when it is first asked for, and the rows that a covariance would be found from, stay behind
@@ -230,7 +228,7 @@ class NetworkParts(NodeDistributions):
         **provenance: Any,
     ) -> None:
         ties = tuple(ties)
-        self._remember(
+        vars(self).update(
             dag=dag,
             variables=MappingProxyType(dict(variables)),
             _cpds={n: cpds[n] for n in variables},
@@ -238,8 +236,8 @@ class NetworkParts(NodeDistributions):
             hidden=frozenset(hidden),
             ties=ties,
             shared=tuple(tie.nodes for tie in ties),
-            **provenance,
         )
+        self._remember(**provenance)
 
     @classmethod
     def of(cls, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Self:
