@@ -65,11 +65,7 @@ def test_a_tree_that_outgrows_the_first_guess_of_its_room(n_parents: int) -> Non
 
 def clique(n: int, n_states: int) -> Network:
     """Factors of all pairs. Their tables are left out: only sizes are asked for."""
-    pairs = np.array(list(combinations(range(n), 2)))
-    no_tables = np.zeros(len(pairs) + 1, np.int64)
-    return Network(
-        np.full(n, n_states), np.arange(0, pairs.size + 1, 2), pairs.reshape(-1), np.full(len(pairs), NONE), no_tables, np.ones(1)
-    )
+    return Network.of(np.full(n, n_states), [(pair, NONE, np.zeros(0)) for pair in combinations(range(n), 2)])
 
 
 def test_more_cells_than_floats_count() -> None:

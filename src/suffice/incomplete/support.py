@@ -26,15 +26,6 @@ class Support(NamedTuple):
     doubtful: Bools
 
 
-class _Parts(NamedTuple):
-    """For each part of a factor's table that observed codes may select: whether it has a zero, and anything else."""
-
-    scope: Ints
-    sizes: Ints
-    has_zero: Bools
-    has_other: Bools
-
-
 def support(network: Network, seen: npt.NDArray[np.int32]) -> Support:
     """Of each row, by its codes (negative where not observed).
 
@@ -47,28 +38,22 @@ def support(network: Network, seen: npt.NDArray[np.int32]) -> Support:
     if len(factors) > MAX_FACTORS or any(np.prod(network.sizes[network.scope(f)] + 1.0) > MAX_PARTS for f in factors):
         return Support(np.zeros(n, bool), np.ones(n, bool))
     impossible, doubtful = np.zeros(n, bool), np.zeros(n, bool)
-    active: list[tuple[_Parts, Bools]] = []
+    active: list[tuple[Ints, Bools]] = []
     for f in factors:
-        parts = _parts(network, int(f))
+        scope, table = network.scope(f), network.table(f)
+        zero, other = table == 0.0, table != 0.0
+        for axis in range(table.ndim):  # one more index along each axis: all of it, for a variable that is not observed
+            zero = np.concatenate([zero, zero.any(axis=axis, keepdims=True)], axis=axis)
+            other = np.concatenate([other, other.any(axis=axis, keepdims=True)], axis=axis)
         index = np.zeros(n, np.int64)
-        for v, size in zip(parts.scope, parts.sizes, strict=True):
+        for v, size in zip(scope, table.shape, strict=True):
             codes = seen[:, v]
             index *= size + 1
             index += np.where(codes < 0, size, codes)
-        impossible |= ~parts.has_other[index]
-        mine = parts.has_zero[index]
+        impossible |= ~other.reshape(-1)[index]
+        mine = zero.reshape(-1)[index]
         for others, theirs in active:
-            for v in np.intersect1d(parts.scope, others.scope):
+            for v in np.intersect1d(scope, others):
                 doubtful |= mine & theirs & (seen[:, v] < 0)
-        active.append((parts, mine))
+        active.append((scope, mine))
     return Support(impossible, doubtful & ~impossible)
-
-
-def _parts(network: Network, f: int) -> _Parts:
-    """One more index along each axis: all of it, for a variable that is not observed."""
-    scope, table = network.scope(f), network.table(f)
-    zero, other = table == 0.0, table != 0.0
-    for axis in range(table.ndim):
-        zero = np.concatenate([zero, zero.any(axis=axis, keepdims=True)], axis=axis)
-        other = np.concatenate([other, other.any(axis=axis, keepdims=True)], axis=axis)
-    return _Parts(scope, network.sizes[scope], zero.reshape(-1), other.reshape(-1))

@@ -81,13 +81,13 @@ class Chain(ChainParts, PicturedTable):
         if sequences is not None:
             reading = ChainReading.of(self, sequences)
             return weighted_sum(reading, answers(reading, names=(), smooth=False).log_prob)
-        if self._statistics is None:
+        if self.statistics is None:
             raise ModelError("this chain keeps no statistics of complete steps: give the sequences")
-        return float(sum(cpd.log_likelihood_of_fit(self._statistics) for cpd in self._cpds.values()))
+        return float(sum(cpd.log_likelihood_of_fit(self.statistics) for cpd in self._cpds.values()))
 
     def bic(self, sequences: Sequences | Statistics | None = None) -> float:
         """log-likelihood − ½ k ln N, N the number of steps: higher is better."""
-        seen: Any = self._statistics if sequences is None else sequences
+        seen: Any = self.statistics if sequences is None else sequences
         return self.log_likelihood(sequences) - 0.5 * self.n_parameters * float(np.log(seen.weight))
 
     def aic(self, sequences: Sequences | Statistics | None = None) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
 from suffice.engines.scan import rows_with
-from suffice.errors import DataError, MissingCells, ModelError, nearest, quantity
+from suffice.errors import DataError, MissingCells, ModelError, nearest
 from suffice.families.by_hand import Gaussian
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.gathering.gathering import complete_rows
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
 
 
-class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
+class GaussianMarkovNet(UndirectedParts, Undirected[BayesNet]):
     """A Gaussian Markov network. `fit` makes one from a `Graph` and real columns, `search` by `GraphicalLasso`; this makes one
     from numbers: the precision and the mean, in the order of the graph's nodes, which is that of their names.
 
@@ -52,7 +52,13 @@ class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
     """
 
     file_kind = "gaussian_markov_net"
-    _variables: dict[str, Real]
+    graph: Graph
+    mean: Array
+    """E x, in the order of `names`."""
+    precision: Array
+    """The inverse of the covariance, zero where there is no edge; in the order of `names`."""
+    covariance: Array
+    """The inverse of the precision."""
 
     def __init__(self, graph: GraphLike, precision: npt.ArrayLike, mean: npt.ArrayLike | None = None) -> None:
         own = Graph(graph)
@@ -80,9 +86,10 @@ class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
     def _set(
         self, graph: Graph, precision: Array, covariance: Array, mean: Array, penalty: Any = None, **provenance: Any
     ) -> None:
-        self._graph, self._variables = graph, {name: Real(name) for name in graph.nodes}
-        self._precision, self._covariance, self._mean = (freeze(np.array(x)) for x in (precision, covariance, mean))
-        self._penalty = penalty
+        matrices = {"precision": precision, "covariance": covariance, "mean": mean}
+        own = {name: freeze(np.array(x)) for name, x in matrices.items()}
+        variables = MappingProxyType({name: Real(name) for name in graph.nodes})
+        vars(self).update(own, graph=graph, variables=variables, penalty=penalty)
         self._remember(**provenance)
 
     @classmethod
@@ -93,61 +100,37 @@ class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
         return net
 
     @property
-    def graph(self) -> Graph:
-        return self._graph
-
-    @property
     def model(self) -> Graph:
         """What `fit` takes to estimate it again: its graph."""
-        return self._graph
-
-    @property
-    def variables(self) -> Mapping[str, Real]:
-        """The variables by name."""
-        return MappingProxyType(self._variables)
+        return self.graph
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names in the order of the matrices: sorted."""
-        return self._graph.nodes
-
-    @property
-    def mean(self) -> Array:
-        """E x, in the order of `names`."""
-        return self._mean
-
-    @property
-    def precision(self) -> Array:
-        """The inverse of the covariance, zero where there is no edge; in the order of `names`."""
-        return self._precision
-
-    @property
-    def covariance(self) -> Array:
-        """The inverse of the precision."""
-        return self._covariance
+        return self.graph.nodes
 
     def _scene(self) -> Picture:
-        return self._graph._scene().weigh_edges(self.partial_correlations, "partial correlation", most=1.0)
+        return self.graph._scene().weigh_edges(self.partial_correlations, "partial correlation", most=1.0)
 
     @property
     def partial_correlations(self) -> dict[tuple[str, str], float]:
         """The correlation of the two variables of each edge, given all others: −θ_ij / √(θ_ii θ_jj)."""
-        matrix, number = partial_correlations(self._precision), {x: i for i, x in enumerate(self.names)}
-        return {(a, b): float(matrix[number[a], number[b]]) for a, b in self._graph.edges}
+        matrix, number = partial_correlations(self.precision), {x: i for i, x in enumerate(self.names)}
+        return {(a, b): float(matrix[number[a], number[b]]) for a, b in self.graph.edges}
 
     @property
     def n_parameters(self) -> int:
         """A mean and a variance for each variable, and a number for each edge."""
-        return 2 * len(self.names) + len(self._graph.edges)
+        return 2 * len(self.names) + len(self.graph.edges)
 
     def _to_directed(self) -> BayesNet:
         """Along a perfect order of the triangulated graph: with Θ = L Lᵀ in this order, x_i given those after it has the
         coefficients −L_ji / L_ii and the variance 1 / L_ii², and L is zero where the triangulation has no edge."""
-        triangulated = self._graph.triangulated()
+        triangulated = self.graph.triangulated()
         order = perfect_order({x: triangulated.neighbours(x) for x in triangulated.nodes})
         number = {x: i for i, x in enumerate(self.names)}
         at = np.array([number[x] for x in order], np.int64)
-        L, mean = np.linalg.cholesky(self._precision[np.ix_(at, at)]), self._mean[at]
+        L, mean = np.linalg.cholesky(self.precision[np.ix_(at, at)]), self.mean[at]
         place = {x: i for i, x in enumerate(order)}
         parents, cpds = dict[str, list[str]](), dict[str, Gaussian]()
         for i, x in enumerate(order):
@@ -167,34 +150,25 @@ class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
             moments = self.summary(data).moments((), self.names)
         except MissingCells:
             return self.directed.log_likelihood(data)
-        off = moments.mean[0] + moments.rest[0] - self._mean
-        spread = float(np.vdot(self._precision, covariance_of(moments))) + float(off @ self._precision @ off)
+        off = moments.mean[0] + moments.rest[0] - self.mean
+        spread = float(np.vdot(self.precision, covariance_of(moments))) + float(off @ self.precision @ off)
         return 0.5 * moments.total * (self._log_det - spread - len(self.names) * LOG_2PI)
 
     @property
     def _log_det(self) -> float:
-        return float(np.linalg.slogdet(self._precision)[1])
+        return float(np.linalg.slogdet(self.precision)[1])
 
     def summary(self, data: RowsLike | Statistics | None = None) -> Statistics:
         """The moments of data, which is all that this network needs of it."""
         if data is None:
-            if self._statistics is None:
+            if self.statistics is None:
                 raise ModelError("this network was not fitted from data: give the data")
-            return self._statistics
+            return self.statistics
         return moments_of(self.names, data)
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network."""
         return rows_with(data, self.variables, "graph")
-
-    def bic(self, data: RowsLike | Statistics | None = None) -> float:
-        """log-likelihood − ½ k ln N: higher is better."""
-        seen = self.summary(data)
-        return self.log_likelihood(seen) - 0.5 * self.n_parameters * float(np.log(seen.weight))
-
-    def aic(self, data: RowsLike | Statistics | None = None) -> float:
-        """log-likelihood − k: higher is better."""
-        return self.log_likelihood(data) - self.n_parameters
 
     @property
     def deviance(self) -> float:
@@ -214,7 +188,7 @@ class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
     def df(self) -> int:
         """How many edges the graph lacks."""
         n = len(self.names)
-        return n * (n - 1) // 2 - len(self._graph.edges)
+        return n * (n - 1) // 2 - len(self.graph.edges)
 
     @property
     def p_value(self) -> float:
@@ -229,8 +203,8 @@ class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
         """Same graph, same numbers."""
         if not isinstance(other, GaussianMarkovNet):
             return NotImplemented
-        same = np.array_equal(self._precision, other._precision) and np.array_equal(self._mean, other._mean)
-        return self._graph == other._graph and same
+        same = np.array_equal(self.precision, other.precision) and np.array_equal(self.mean, other.mean)
+        return self.graph == other.graph and same
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -238,10 +212,6 @@ class GaussianMarkovNet(Undirected[BayesNet], UndirectedParts):
         found = self.partial_correlations
         facts = [(f"{a} -- {b}", f"{x:.4g}") for (a, b), x in list(found.items())[:limit]]
         return [(["edge", "partial correlation"], facts)], and_more(len(found) - limit, "edge")
-
-    def _headline(self) -> str:
-        sizes = {"variable": len(self), "edge": len(self._graph.edges), "parameter": self.n_parameters}
-        return f"GaussianMarkovNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
 
 
 def fit_gaussian(graph: Graph, data: Any) -> GaussianMarkovNet:

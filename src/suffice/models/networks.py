@@ -54,7 +54,7 @@ class BayesNet(RowAnswering, PicturedTable):
     """
 
     def _scene(self) -> Picture:
-        return self._dag._scene()
+        return self.dag._scene()
 
     def _notebook_picture(self) -> Picture:
         from suffice.models.questions.beliefs import notebook_picture
@@ -141,7 +141,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         tables = self.directed_tables[0]
         dag = Dag({n: table.parents for n, table in tables.items()})
         info = "the twin of a Markov network; arrows are an order of elimination"
-        return BayesNet.of(dag, self._variables, tables, fit_info=info)
+        return BayesNet.of(dag, self.variables, tables, fit_info=info)
 
     @property
     def standard_errors(self) -> dict[Any, Array]:
@@ -165,16 +165,16 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         array([-800.,    0.])
         """
         known = scan(rows)
-        if any(n not in known.columns for n in self._variables):
+        if any(n not in known.columns for n in self.variables):
             return super().log_prob(rows)
         known = self.rows(known)
         if any(known.missing.values()) or not known.n_rows:
             return super().log_prob(rows)
-        return np.concatenate(list(known.map(partial(log_prob_of_complete, self._factors, self.log_normaliser))))
+        return np.concatenate(list(known.map(partial(log_prob_of_complete, self.factors, self.log_normaliser))))
 
     def log_prob_of(self, given: Given) -> float:
         """ln p(given); −inf for what cannot be."""
-        if isinstance(given, Mapping) and set(given) == set(self._variables) and all(isinstance(s, str) for s in given.values()):
+        if isinstance(given, Mapping) and set(given) == set(self.variables) and all(isinstance(s, str) for s in given.values()):
             return float(self.log_prob({n: [s] for n, s in given.items()})[0])
         return super().log_prob_of(given)
 
@@ -188,7 +188,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
         except MissingCells:
             return self.directed.log_likelihood(data)
         total = -seen.weight * self.log_normaliser
-        for f in self._factors:
+        for f in self.factors:
             keys, N = seen.counts(f.names).listed() if f.names else (np.zeros(1, np.int64), np.array([seen.weight]))
             total += float(N @ f.log.reshape(-1)[keys])
         return total
@@ -279,12 +279,3 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
             from suffice.models.undirected.without_tree import gibbs_rows
 
             return gibbs_rows(self, n, seed)
-
-    def bic(self, data: RowsLike | Statistics | None = None) -> float:
-        """log-likelihood − ½ k ln N: higher is better."""
-        seen = self.summary(data)
-        return self.log_likelihood(seen) - 0.5 * self.n_parameters * float(np.log(seen.weight))
-
-    def aic(self, data: RowsLike | Statistics | None = None) -> float:
-        """log-likelihood − k: higher is better."""
-        return self.log_likelihood(data) - self.n_parameters

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
-from itertools import chain, pairwise
+from itertools import accumulate, chain
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -41,32 +42,41 @@ class Network:
     sizes: Ints
     scope_start: Ints
     scopes: Ints
+    strides: Ints
+    """How far apart neighbouring states of each variable of each scope lie in the factor's table."""
     child: Ints
+    own: Ints
+    """For each variable the factor whose child it is, −1 if there is none."""
     table_start: Ints
     tables: Array
+    all_factors: Ints
+    n_variables: int
+    n_factors: int
 
     @classmethod
     def of(cls, sizes: Iterable[int], factors: Iterable[tuple[Any, int, Array]]) -> Network:
         """From sizes and factors (scope, child or `NONE`, table with one axis per variable of the scope)."""
-        listed = list(factors)
+        listed, states = list(factors), np.array(list(sizes), np.int64)
         scopes = [tuple(scope) for scope, _, _ in listed]
         tables = [np.asarray(table, np.float64).reshape(-1) for _, _, table in listed]
+        children = np.array([child for _, child, _ in listed], np.int64)
+        every, own = np.arange(len(listed)), np.full(len(states), NONE, np.int64)
+        own[children[children >= 0]] = every[children >= 0]
+        size = states.tolist()
+        apart = [accumulate((size[v] for v in scope[:0:-1]), mul, initial=1) if scope else () for scope in scopes]
         return cls(
-            np.array(list(sizes), np.int64),
-            _starts(map(len, scopes)),
-            np.fromiter(chain.from_iterable(scopes), np.int64),
-            np.array([child for _, child, _ in listed], np.int64),
-            _starts(map(len, tables)),
-            np.concatenate([*tables, np.zeros(0)]),
+            sizes=states,
+            scope_start=np.cumsum([0, *map(len, scopes)], dtype=np.int64),
+            scopes=np.fromiter(chain.from_iterable(scopes), np.int64),
+            strides=np.array([step for steps in apart for step in list(steps)[::-1]], np.int64),
+            child=children,
+            own=own,
+            table_start=np.cumsum([0, *map(len, tables)], dtype=np.int64),
+            tables=np.concatenate([*tables, np.zeros(0)]),
+            all_factors=every,
+            n_variables=len(states),
+            n_factors=len(listed),
         )
-
-    @property
-    def n_variables(self) -> int:
-        return len(self.sizes)
-
-    @property
-    def n_factors(self) -> int:
-        return len(self.child)
 
     def scope(self, f: int) -> Ints:
         return self.scopes[self.scope_start[f] : self.scope_start[f + 1]]
@@ -83,7 +93,7 @@ class Network:
     @cached_property
     def starts(self) -> Ints:
         """Where the states of each variable begin if all are counted in one row, and where they end."""
-        return _starts(self.sizes)
+        return np.cumsum([0, *self.sizes], dtype=np.int64)
 
     def factors(self) -> list[tuple[Ints, int, Array]]:
         """What `of` takes."""
@@ -94,22 +104,9 @@ class Network:
         return Network.of(self.sizes, [*self.factors(), *more])
 
     @cached_property
-    def strides(self) -> Ints:
-        """How far apart neighbouring states of each variable of each scope lie in the factor's table."""
-        size, result = self.sizes[self.scopes].tolist(), [1] * len(self.scopes)
-        for first, end in pairwise(self.scope_start.tolist()):
-            for i in range(end - 2, first - 1, -1):
-                result[i] = result[i + 1] * size[i + 1]
-        return np.array(result, np.int64)
-
-    @cached_property
     def log_tables(self) -> Array:
         with np.errstate(divide="ignore"):
             return np.log(self.tables)
-
-    @cached_property
-    def all_factors(self) -> Ints:
-        return np.arange(self.n_factors)
 
     @cached_property
     def with_zeros(self) -> Ints:
@@ -118,26 +115,18 @@ class Network:
         return np.flatnonzero(np.diff(zeros[self.table_start])).astype(np.int64)
 
     @cached_property
-    def own(self) -> Ints:
-        """For each variable the factor whose child it is, −1 if there is none."""
-        result = np.full(self.n_variables, NONE, np.int64)
-        distributions = np.flatnonzero(self.child >= 0)
-        result[self.child[distributions]] = distributions
-        return result
-
-    @cached_property
-    def touching(self) -> tuple[Ints, Ints]:
-        """The factors that each variable is in: those of v are `second[first[v]:first[v + 1]]`."""
-        owner = np.repeat(np.arange(self.n_factors), np.diff(self.scope_start))
-        order = np.argsort(self.scopes, kind="stable")
-        return _starts(np.bincount(self.scopes, minlength=self.n_variables)), owner[order]
-
-    @cached_property
-    def backwards(self) -> Ints:
-        """The variables in an order in which children come before their parents."""
-        parents = {v: self.scope(f)[self.scope(f) != v].tolist() for v, f in enumerate(self.own) if f >= 0}
-        order = TopologicalSorter({v: parents.get(v, []) for v in range(self.n_variables)}).static_order()
-        return np.array(list(order)[::-1], np.int64)
+    def links(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """What a search for the part that matters follows: `child` and `own`, the variables in an order in which children come
+        before their parents, and the factors that each variable v is in: `touches[first[v]:first[v + 1]]`."""
+        scopes, at = self.scopes.tolist(), self.scope_start.tolist()
+        parents: dict[int, list[int]] = {v: [] for v in range(self.n_variables)}
+        for v, f in enumerate(self.own.tolist()):
+            if f >= 0:
+                parents[v] = [u for u in scopes[at[f] : at[f + 1]] if u != v]
+        backwards = np.array([*TopologicalSorter(parents).static_order()][::-1], np.int64)
+        touches = np.repeat(self.all_factors, np.diff(self.scope_start))[np.argsort(self.scopes, kind="stable")]
+        first = np.cumsum([0, *np.bincount(self.scopes, minlength=self.n_variables)], dtype=np.int64)
+        return self.child, self.own, backwards, first, touches
 
     def no_evidence(self) -> Ints:
         """Codes that observe nothing."""
@@ -155,10 +144,6 @@ def strides(shape: Sequence[int] | Ints) -> list[int]:
     [12, 4, 1]
     """
     return np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1].tolist() if len(shape) else []
-
-
-def _starts(lengths: Iterable[Any]) -> Ints:
-    return np.cumsum([0, *lengths], dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,9 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -65,10 +66,6 @@ class RowAnswers(NamedTuple):
     log_prob: Array
     status: Bytes
 
-    @classmethod
-    def room(cls, n_rows: int, n_cells: int) -> RowAnswers:
-        return cls(np.ones((n_rows, n_cells)), np.empty(n_rows), np.empty(n_rows, np.uint8))
-
     def doubtful(self, logs: Array | None = None, *, absolute: bool = False) -> npt.NDArray[np.bool_]:
         """The rows whose answers may be off by more than rounding. What underflowed, in tables with `logs`, too, cannot
         matter to evidence that is not rarer than it. If `absolute`, digits of probabilities hardly above 0 do not matter."""
@@ -76,16 +73,12 @@ class RowAnswers(NamedTuple):
         unsure = (self.status == TOO_LARGE) | ((self.status == UNCERTAIN) & (rare if absolute else True))
         return np.asarray(unsure if logs is None else unsure | rare)
 
-    def at(self, rows: slice) -> RowAnswers:
-        return RowAnswers(self.probs[rows], self.log_prob[rows], self.status[rows])
-
 
 class Desk:
     """Room for one thread's questions, and the programs made for them so far."""
 
     def __init__(self, network: Network) -> None:
         n, n_factors = network.n_variables, network.n_factors
-        self._network = ref(network)  # desks are kept as long as their network is, and no longer
         self.most = 2 * n_factors + n + 8
         self.room = 4 * len(network.scopes) + 16 * self.most
         links = 2 * n + 2 + n * n
@@ -95,50 +88,18 @@ class Desk:
         self.floats = np.empty(2 * (n + 2) + self.most)
         self.parts = np.empty(POOL // 4 + 4 * (3 + 2 * n + n_factors), np.int64)
         self.pool = np.empty(POOL + 64 * self.most, np.int64)
-        self.part_at, self.program_at = np.empty(SLOTS, np.int64), np.empty(SLOTS, np.int64)
-        self.slots, self.cells = np.empty(SLOTS, np.int64), np.empty(SLOTS)
+        self.part_at, self.program_at = np.zeros(SLOTS, np.int64), np.zeros(SLOTS, np.int64)
+        self.slots, self.cells = np.full(SLOTS, -1, np.int64), np.empty(SLOTS)
         self.own_room = np.empty(SPARE + 5 * self.most + 3 * n, np.int64), np.empty(2 * self.most), np.empty(BUFFER)
-        self._forget()
 
-    @property
-    def network(self) -> Network:
-        network = self._network()
-        assert network is not None
-        return network
-
-    def _forget(self) -> None:
-        self.part_at[:2], self.program_at[0] = 0, 0
-        self.slots[:] = -1
-
-    def answer(
-        self, targets: Ints, seeds: Ints, seen: Codes, tables: Array, answers: RowAnswers, start: Ints | None = None
-    ) -> None:
-        """Answer some rows: all with one line of `seen` or of `tables`, or each with its own."""
-        want, one = ROOT if len(targets) else ALONE if start is None else MARGINALS, len(seen) == 1
-        part, done = np.empty(len(seen), np.int64), 0
-        while done < len(seen):
-            if self.program_at[0] > POOL // 2:
-                self._forget()
-            stop = self._programs(targets, seeds, seen, done, part)
-            if stop == done:
-                self._forget()
-            rows = slice(None) if one else slice(done, stop)
-            values = tables if one or len(tables) == 1 else tables[rows]
-            program = self.program_at[1 + part[done:stop]]
-            if stop > done:
-                run(self.network, want, program, self.pool, seen[done:stop], values, self.own_room, answers.at(rows), start)
-            done = stop
-
-    def _programs(self, targets: Ints, seeds: Ints, seen: Codes, first: int, part: Ints) -> int:
+    def programs(self, net: Network, targets: Ints, seeds: Ints, seen: Codes, first: int, part: Ints) -> int:
         """Find the part of each row and make programs of the new ones; the row up to which there was room."""
         from suffice.kernels.inference.arrangement import arrange_parts
         from suffice.kernels.inference.parts import find_parts, order_parts
 
-        net, before = self.network, int(self.part_at[0])
-        scopes = (net.scope_start, net.scopes)
+        before, scopes = int(self.part_at[0]), (net.scope_start, net.scopes)
         found = (self.work, self.parts, self.part_at, self.slots, int(POOL - self.program_at[0]), part)
-        links = (net.child, net.own, net.backwards, *net.touching)
-        stop = find_parts(first, len(seen), targets, seeds, seen, *scopes, *links, *found)
+        stop = find_parts(first, len(seen), targets, seeds, seen, *scopes, *net.links, *found)
         now = int(self.part_at[0])
         if now > before:
             self.cells[before:now] = np.inf
@@ -199,29 +160,52 @@ def in_rows(
     One line of `seen` serves for all lines of `tables`, or one of `tables` for all of `seen`. No target may be observed.
     """
     n, asked = max(len(seen), len(tables)), np.asarray(targets, np.int64)
-    tables = np.ascontiguousarray(tables)  # kernels are compiled for one layout
-    answers = RowAnswers.room(n, int(np.prod(network.sizes[asked])) if start is None else int(start[-1]))
+    cells = int(np.prod(network.sizes[asked])) if start is None else int(start[-1])
+    answers = RowAnswers(np.ones((n, cells)), np.empty(n), np.empty(n, np.uint8))
     if network.n_variables > MOST_VARIABLES:
         answers.status[:] = TOO_LARGE
         return answers
-    desks = _desks.setdefault(network, [])
-
-    def some(first: int) -> None:
-        rows = slice(first, first + ROWS)
-        own_seen = seen if len(seen) == 1 else seen[rows]
-        own_tables = tables if len(tables) == 1 else tables[rows]
-        desk = desks.pop() if desks else Desk(network)
-        desk.answer(asked, seeds, own_seen, own_tables, answers.at(rows), start)
-        desks.append(desk)
-
-    if n > ROWS:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(some, range(0, n, ROWS)))
+    tables = np.ascontiguousarray(tables)  # kernels are compiled for one layout
+    some = partial(_answer, network, _desks.setdefault(network, []), asked, seeds, seen, tables, answers, start)
+    if n <= ROWS:
+        some(0)
         return answers
-    desk = desks.pop() if desks else Desk(network)
-    desk.answer(asked, seeds, seen, tables, answers, start)
-    desks.append(desk)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(some, range(0, n, ROWS)))
     return answers
+
+
+def _answer(
+    network: Network,
+    desks: list[Desk],
+    targets: Ints,
+    seeds: Ints,
+    seen: Codes,
+    tables: Array,
+    answers: RowAnswers,
+    start: Ints | None,
+    first: int,
+) -> None:
+    """The answers of one thread's rows, `first` and those after it, at a desk that is free."""
+    share, one = slice(first, first + ROWS), len(seen) == 1
+    own = seen if one else seen[share]
+    desk = desks.pop() if desks else Desk(network)
+    want = ROOT if len(targets) else ALONE if start is None else MARGINALS
+    part, done, full = np.empty(len(own), np.int64), 0, False
+    while done < len(own):
+        if full or desk.program_at[0] > POOL // 2:  # forget the programs so far
+            desk.part_at[:2], desk.program_at[0] = 0, 0
+            desk.slots[:] = -1
+        stop = desk.programs(network, targets, seeds, own, done, part)
+        full = stop == done
+        if not full:
+            rows = share if one else slice(first + done, first + stop)
+            values = tables if len(tables) == 1 else tables[rows]
+            found = RowAnswers(answers.probs[rows], answers.log_prob[rows], answers.status[rows])
+            program = desk.program_at[1 + part[done:stop]]
+            run(network, want, program, desk.pool, own[done:stop], values, desk.own_room, found, start)
+        done = stop
+    desks.append(desk)
 
 
 def posteriors(
@@ -268,7 +252,7 @@ def _tree_for(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints
 def _by_tree(tree: Tree, targets: Sequence[int], codes: Ints, tables: Array, logs: Array | None) -> tuple[Array, float]:
     """One question by a tree made for it; by logs, slow and sure, where floats do not reach."""
     cells, want = math.prod(tree.network.sizes[np.asarray(targets, np.int64)].tolist()), ROOT if len(targets) else ALONE
-    room, found = room_for(tree, tree.n_numbers(codes)), RowAnswers.room(1, cells)
+    room, found = room_for(tree, tree.n_numbers(codes)), RowAnswers(np.ones((1, cells)), np.empty(1), np.empty(1, np.uint8))
     interruptible(lambda: run_tree(tree, want, codes, tables, room, found), tree.cells(codes))
     if not found.doubtful(logs)[0]:
         return found.probs[0], float(found.log_prob[0])

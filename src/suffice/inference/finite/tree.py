@@ -72,7 +72,7 @@ def relevant_part(network: Network, targets: Sequence[int], seeds: Ints, codes: 
     n, n_factors, asked = network.n_variables, network.n_factors, np.asarray(targets, np.int64)
     parts, part_at, slots = np.empty(4 + 2 * n + n_factors, np.int64), np.zeros(4, np.int64), np.full(4, -1, np.int64)
     work, index = np.empty(2 * n + n_factors, np.int64), np.empty(1, np.int64)
-    scopes = (network.scope_start, network.scopes, network.child, network.own, network.backwards, *network.touching)
+    scopes = (network.scope_start, network.scopes, *network.links)
     find_parts(0, 1, asked, seeds, codes.astype(np.int32)[None], *scopes, work, parts, part_at, slots, 1, index)
     m, _, k = parts[:3]
     return NetworkPart(parts[3 : 3 + m].copy(), parts[3 + m : 3 + m + k].copy(), len(asked))

@@ -40,6 +40,12 @@ class ChainParts(NodeDistributions):
     """What a chain is: a template, its variables, the distributions of all steps and of the first slices, and where they come
     from. `Chain` asks questions of it."""
 
+    template: Template
+    first_slices: First
+    """How sequences begin: `Free()`, `Stationary()`, `Diffuse()` or `Given(...)`."""
+    hidden: tuple[str, ...]
+    """The variables that were hidden when it was fitted: sequences need not have them."""
+    _fixed: Mapping[str, bool | tuple[str, ...]] = MappingProxyType({})
     file_kind: ClassVar[str] = "chain"
     _elsewhere: ClassVar[Mapping[str, str]] = ASKED_OF_ROWS
     _word = "chain"
@@ -84,14 +90,18 @@ class ChainParts(NodeDistributions):
         fixed: Mapping[str, bool | tuple[str, ...]] | None = None,
         **provenance: Any,
     ) -> None:
-        self._template, self._variables = template, {n: variables[n] for n in template.nodes}
         begin = first_slices or Free()
-        self._cpds = {n: cpds[n] for n in parameter_names(template, begin, cpds)}
-        given = {n: cpd for n, cpd in self._cpds.items() if n not in self._variables} if isinstance(begin, Given) else {}
-        self._first = Given(given) if isinstance(begin, Given) else begin
+        own = {n: cpds[n] for n in parameter_names(template, begin, cpds)}
+        given = {n: cpd for n, cpd in own.items() if n not in template.nodes} if isinstance(begin, Given) else {}
+        vars(self).update(
+            template=template,
+            variables=MappingProxyType({n: variables[n] for n in template.nodes}),
+            first_slices=Given(given) if isinstance(begin, Given) else begin,
+            hidden=tuple(hidden),
+            _cpds=own,
+            _fixed={**(fixed or {}), **dict.fromkeys(given, True)},
+        )
         self._remember(**provenance)
-        self._hidden = tuple(hidden)
-        self._fixed = {**(fixed or {}), **dict.fromkeys(given, True)}
 
     @classmethod
     def of(cls, template: Template, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Self:
@@ -100,30 +110,10 @@ class ChainParts(NodeDistributions):
         chain._set(template, variables, cpds, **fitted)
         return chain
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "first"}  # made again when it is asked for
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update({"_fixed": {}, **state})  # older pickles lack it
-
-    @property
-    def template(self) -> Template:
-        return self._template
-
     @property
     def order(self) -> int:
         """The largest lag."""
-        return self._template.order
-
-    @property
-    def first_slices(self) -> First:
-        """How sequences begin: `Free()`, `Stationary()`, `Diffuse()` or `Given(...)`."""
-        return self._first
-
-    @property
-    def hidden(self) -> tuple[str, ...]:
-        """The variables that were hidden when it was fitted: sequences need not have them."""
-        return self._hidden
+        return self.template.order
 
     @property
     def fixed(self) -> Mapping[str, bool | tuple[str, ...]]:
@@ -143,9 +133,9 @@ class ChainParts(NodeDistributions):
     def first(self) -> tuple[Mapping[str, Any], ...]:
         """The distributions of each of the first slices, one for each step until all lags exist, by variable; a number that
         begins anywhere has none."""
-        if isinstance(self._first, Stationary):
+        if isinstance(self.first_slices, Stationary):
             return (MappingProxyType(self._stationary_slice()),)
-        keys = [{n: self._template.parameter_name(n, t) for n in self._template.nodes} for t in range(self.order)]
+        keys = [{n: self.template.parameter_name(n, t) for n in self.template.nodes} for t in range(self.order)]
         return tuple(MappingProxyType({n: self._cpds[key] for n, key in own.items() if key in self._cpds}) for own in keys)
 
     def _stationary_slice(self) -> dict[str, Any]:
@@ -153,23 +143,23 @@ class ChainParts(NodeDistributions):
         from suffice.families.categorical import Table
         from suffice.families.conditional_gaussian import ConditionalGaussian
 
-        own = [n for n in self._template.nodes if self._template.own_at(n, 0)]
+        own = [n for n in self.template.nodes if self.template.own_at(n, 0)]
         if len(own) != 1:
             raise ModelError(f"the first slice of {', '.join(own)} together is stationary(), an array over their joint states")
-        variable: Any = self._variables[own[0]]
+        variable: Any = self.variables[own[0]]
         if not isinstance(variable, Finite):
             settled = self.stationary()
             if len(settled.names) > 1:
                 raise ModelError(f"the first slice of {settled.names} together is stationary(): their mean and covariance")
             line = ConditionalGaussian(variable, (), settled.mean[0], np.zeros(0), settled.covariance[0, 0])
-            return {**{n: self._cpds[n] for n in self._template.nodes}, own[0]: line}
-        return {**{n: self._cpds[n] for n in self._template.nodes}, own[0]: Table(variable, (), self.stationary())}
+            return {**{n: self._cpds[n] for n in self.template.nodes}, own[0]: line}
+        return {**{n: self._cpds[n] for n in self.template.nodes}, own[0]: Table(variable, (), self.stationary())}
 
     def __eq__(self, other: object) -> bool:
         """Same template, same variables, same parameters, same way to begin."""
         if not isinstance(other, ChainParts):
             return NotImplemented
-        mine, theirs = ((c._template, c._variables, type(c._first)) for c in (self, other))
+        mine, theirs = ((c.template, c.variables, type(c.first_slices)) for c in (self, other))
         return mine == theirs and all(self[n].same(other[n]) for n in self)
 
     __hash__ = None  # type: ignore[assignment]
@@ -180,16 +170,16 @@ class ChainParts(NodeDistributions):
 
     def _headline(self) -> str:
         n = quantity(self.n_parameters, "parameter")
-        begin = "" if isinstance(self._first, Free) else f", first={self._first}"
-        return f"Chain {self._template}{begin}: {n}; {self._fit_info}"
+        begin = "" if isinstance(self.first_slices, Free) else f", first={self.first_slices}"
+        return f"Chain {self.template}{begin}: {n}; {self.fit_info}"
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         facts = []
         for name, cpd in list(self._cpds.items())[:limit]:
             v = cpd.child
             kind = quantity(v.n_states, "state") if isinstance(v, Finite) else v.word
-            base = name if name in self._variables else name.rpartition("[")[0]
-            mark = " (hidden)" if base in self._hidden else ""
+            base = name if name in self.variables else name.rpartition("[")[0]
+            mark = " (hidden)" if base in self.hidden else ""
             free = self._n_free(name)
             held = f" ({cpd.n_parameters - free:,} fixed)" if free < cpd.n_parameters else ""
             facts.append((name, kind + mark, ", ".join(cpd.parents), f"{free:,}{held}"))

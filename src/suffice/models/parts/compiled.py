@@ -19,18 +19,23 @@ class Compiled:
     """The finite part of a network as a `Network` whose factor i is p(variable i | its parents), the rest as Gaussian nodes.
 
     `finite` and `reals` have the names in the order of their numbers (real nodes in topological order, counts among them).
-    `open` are the regressions that have no place among these: inference goes through `regressions` and `rows`.
+    `open` are the regressions that have no place among these: inference goes through `regressions` and `rows`. `parents`,
+    `children` and the topological `order` are those of the graph, all nodes looked up once.
     """
 
     def __init__(self, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd]) -> None:
+        self.order = dag.topological_order
+        self.parents = {n: dag.parents(n) for n in dag.nodes}
+        self.children = {n: dag.children(n) for n in dag.nodes}
         self.variables = {n: v for n, v in variables.items() if isinstance(v, Finite)}
         self.finite = tuple(self.variables)
-        self.reals = tuple(n for n in dag.topological_order if n not in self.variables)
+        self.reals = tuple(n for n in self.order if n not in self.variables)
         self.index = {n: i for i, n in enumerate(self.finite)}
         self.real_index = {n: i for i, n in enumerate(self.reals)}
         self.counts = frozenset(n for n, v in variables.items() if isinstance(v, NotNormal))
+        self.of_tables = not self.reals and not any(cpd.is_regression for cpd in cpds.values())
         self._cpds = dict(cpds)
-        self.open = tuple(n for n in dag.topological_order if cpds[n].is_open)
+        self.open = tuple(n for n in self.order if cpds[n].is_open)
 
     @cached_property
     def network(self) -> Network:

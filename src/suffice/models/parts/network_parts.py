@@ -7,7 +7,6 @@ Questions take this; `BayesNet`, which adds them as methods, is made of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from copy import copy
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeGuard, TypeVar
@@ -43,6 +42,9 @@ WITHOUT_INFORMATION = Remedy(
 )
 """Why a network does not have the observed information, and how it gets it."""
 
+_READ_ONLY = ("variables", "interventions")
+"""Fields that are views, which do not pickle."""
+
 ASKED_OF_STEPS = dict.fromkeys(
     ("decode", "filter", "follow", "forecast", "posterior_decode", "smooth", "stationary"),
     "that is asked of a Chain, which fit('x[-1] -> x', sequences(data, by=..., order=...)) makes",
@@ -51,13 +53,18 @@ ASKED_OF_STEPS = dict.fromkeys(
 
 
 class Provenance:
-    """What every model remembers of how it came about."""
+    """What every model remembers of how it came about. The fields that a model declares never change."""
 
-    _statistics: Statistics | None
-    _prior: Prior | None
-    _estimate: Estimate
-    _fit_info: str
-    _incomplete: bool
+    statistics: Statistics | None
+    """What it was fitted from; None if it was written down, or fitted from incomplete data."""
+    prior: Prior | None
+    """The prior it was fitted with, with every default filled in."""
+    estimate: Estimate
+    """Whether point values are posterior means or modes."""
+    fit_info: str
+    """How it came about, in a sentence."""
+    incomplete: bool
+    """Whether it was fitted from data with missing cells or hidden variables."""
     _known_parameters: CovarianceSource = None
     _elsewhere: ClassVar[Mapping[str, str]] = {}
     """What is asked of other kinds of models, and how this kind is asked it."""
@@ -68,6 +75,11 @@ class Provenance:
             hint = f": {self._elsewhere[name]}" if name in self._elsewhere else ""
             raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if name[:1] != "_" and any(name in vars(c).get("__annotations__", ()) for c in type(self).__mro__):
+            raise AttributeError(f"{name!r} of a {type(self).__name__} never changes; make another one")
+        super().__setattr__(name, value)
+
     def _remember(
         self,
         statistics: Statistics | None = None,
@@ -77,38 +89,22 @@ class Provenance:
         incomplete: bool = False,
         covariance: CovarianceSource = None,
     ) -> None:
-        self._statistics, self._prior, self._estimate, self._fit_info = statistics, prior, estimate or Mean(), fit_info
-        self._incomplete, self._known_parameters = incomplete, covariance
+        known = {"statistics": statistics, "prior": prior, "estimate": estimate or Mean(), "fit_info": fit_info}
+        vars(self).update(known, incomplete=incomplete, _known_parameters=covariance)
 
-    @property
-    def statistics(self) -> Statistics | None:
-        """What it was fitted from; None if it was written down, or fitted from incomplete data."""
-        return self._statistics
+    def __getstate__(self) -> dict[str, Any]:
+        # what is made when it is first asked for, and the rows that a covariance would be found from, stay behind
+        made = {n for c in type(self).__mro__ for n, x in vars(c).items() if isinstance(x, cached_property)}
+        held = {n: x for n, x in vars(self).items() if n not in made} | {"_known_parameters": self.found_covariance}
+        return {n: dict(x) if isinstance(x, MappingProxyType) else x for n, x in held.items()}
 
-    @property
-    def prior(self) -> Prior | None:
-        """The prior it was fitted with, with every default filled in."""
-        return self._prior
-
-    @property
-    def estimate(self) -> Estimate:
-        """Whether point values are posterior means or modes."""
-        return self._estimate
-
-    @property
-    def fit_info(self) -> str:
-        """How it came about, in a sentence."""
-        return self._fit_info
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update({n: MappingProxyType(x) if n in _READ_ONLY else x for n, x in state.items()})
 
     @property
     def is_fitted(self) -> bool:
         """Whether its parameters were estimated from rows, and not given."""
-        return self._incomplete or self._statistics is not None
-
-    @property
-    def incomplete(self) -> bool:
-        """Whether it was fitted from data with missing cells or hidden variables."""
-        return self._incomplete
+        return self.incomplete or self.statistics is not None
 
     @property
     def parameter_covariance(self) -> ParameterCovariance | None:
@@ -146,14 +142,14 @@ class Provenance:
         >>> bn.with_covariance(None).parameter_covariance is None
         True
         """
-        result = copy(self)
-        result._known_parameters = covariance
+        result = object.__new__(type(self))
+        vars(result).update(vars(self), _known_parameters=covariance)
         return result
 
     def with_fit_info(self, info: str) -> Self:
         """The same model with another sentence that says how it came about."""
-        result = self.with_covariance(self._known_parameters)
-        result._fit_info = info
+        result = object.__new__(type(self))
+        vars(result).update(vars(self), fit_info=info)
         return result
 
 
@@ -162,14 +158,10 @@ class NodeDistributions(Provenance, Tabular):
 
     _word: ClassVar[str]
     """What the model is called in refusals."""
-    _variables: dict[str, Variable]
+    variables: Mapping[str, Variable]
+    """The variables by name, in the order in which they were declared or stand in the file; of a chain those of a slice."""
     _cpds: dict[str, Cpd]
     _lines, _indent = 40, "  "
-
-    @property
-    def variables(self) -> Mapping[str, Variable]:
-        """The variables by name, in the order in which they were declared or stand in the file; of a chain those of a slice."""
-        return MappingProxyType(self._variables)
 
     def __getitem__(self, name: str) -> Cpd:
         if name not in self._cpds:
@@ -193,8 +185,24 @@ class NetworkParts(NodeDistributions):
     >>> parts = NetworkParts("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
     >>> parts.edges, parts.compiled.finite
     ((('x', 'y'),), ('x', 'y'))
+
+    What `do` set is remembered:
+
+    >>> import suffice as sf
+    >>> done = sf.load("asia").do({"smoke": "yes"})
+    >>> dict(done.interventions), repr(done.query("lung")).partition(",")[0]
+    ({'smoke': 'yes'}, 'p(lung | do(smoke=yes))')
     """
 
+    dag: Dag
+    hidden: frozenset[str]
+    """The variables that no row showed when it was fitted: rows need not have them."""
+    interventions: Mapping[str, Any]
+    """What `do` set nodes to, by name: answers say it."""
+    ties: tuple[Tie, ...]
+    """The groups of nodes that share their parameters, with the parents of these."""
+    shared: tuple[tuple[str, ...], ...]
+    """The groups of nodes that share their parameters."""
     file_kind: ClassVar[str] = "bayes_net"
     _elsewhere: ClassVar[Mapping[str, str]] = ASKED_OF_STEPS
     _word = "network"
@@ -219,8 +227,16 @@ class NetworkParts(NodeDistributions):
         ties: Iterable[Tie] = (),
         **provenance: Any,
     ) -> None:
-        self._dag, self._variables, self._cpds = dag, dict(variables), {n: cpds[n] for n in variables}
-        self._interventions, self._hidden, self._ties = dict(interventions), frozenset(hidden), tuple(ties)
+        ties = tuple(ties)
+        vars(self).update(
+            dag=dag,
+            variables=MappingProxyType(dict(variables)),
+            _cpds={n: cpds[n] for n in variables},
+            interventions=MappingProxyType(dict(interventions)),
+            hidden=frozenset(hidden),
+            ties=ties,
+            shared=tuple(tie.nodes for tie in ties),
+        )
         self._remember(**provenance)
 
     @classmethod
@@ -243,11 +259,7 @@ class NetworkParts(NodeDistributions):
         >>> bn.with_cpds({n: bn[n] for n in bn}) == bn
         True
         """
-        return self.of(dag or self._dag, self._variables, cpds, interventions=self._interventions)
-
-    @property
-    def dag(self) -> Dag:
-        return self._dag
+        return self.of(dag or self.dag, self.variables, cpds, interventions=self.interventions)
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -257,7 +269,7 @@ class NetworkParts(NodeDistributions):
         >>> sf.load("cancer").nodes
         ('Cancer', 'Dyspnoea', 'Pollution', 'Smoker', 'Xray')
         """
-        return self._dag.nodes
+        return self.dag.nodes
 
     @property
     def edges(self) -> tuple[Edge, ...]:
@@ -267,46 +279,20 @@ class NetworkParts(NodeDistributions):
         >>> sf.load("cancer").edges[0]
         ('Cancer', 'Dyspnoea')
         """
-        return self._dag.edges
-
-    @property
-    def hidden(self) -> frozenset[str]:
-        """The variables that no row showed when it was fitted: rows need not have them."""
-        return self._hidden
+        return self.dag.edges
 
     @property
     def intervened(self) -> frozenset[str]:
         """The nodes that `do` set from outside: their distributions are known, not estimated."""
-        return frozenset(self._interventions)
-
-    @property
-    def interventions(self) -> Mapping[str, Any]:
-        """What `do` set nodes to, by name: answers say it.
-
-        >>> import suffice as sf
-        >>> done = sf.load("asia").do({"smoke": "yes"})
-        >>> dict(done.interventions), repr(done.query("lung")).partition(",")[0]
-        ({'smoke': 'yes'}, 'p(lung | do(smoke=yes))')
-        """
-        return MappingProxyType(self._interventions)
-
-    @property
-    def shared(self) -> tuple[tuple[str, ...], ...]:
-        """The groups of nodes that share their parameters."""
-        return tuple(tie.nodes for tie in self._ties)
-
-    @property
-    def ties(self) -> tuple[Tie, ...]:
-        """The same groups with the parents of their nodes."""
-        return self._ties
+        return frozenset(self.interventions)
 
     @property
     def n_parameters(self) -> int:
         """The number of free parameters; those that nodes share count once. Of hidden numbers mean, variance and rotation are
         fixed by convention, and do not count."""
-        again = {node for tie in self._ties for node in tie.nodes[1:]}
+        again = {node for tie in self.ties for node in tie.nodes[1:]}
         listed = sum(cpd.n_parameters for name, cpd in self._cpds.items() if name not in again)
-        return listed - (n_conventions(self._dag, self._variables, self._hidden) if self._hidden else 0)
+        return listed - (n_conventions(self.dag, self.variables, self.hidden) if self.hidden else 0)
 
     def covariance_beside_posteriors(self, names: Iterable[str]) -> ParameterCovariance | None:
         """The covariance of those of these nodes whose parameters have no posterior of their own, where the network knows it:
@@ -316,7 +302,9 @@ class NetworkParts(NodeDistributions):
         >>> sf.load("cancer").covariance_beside_posteriors(["Xray"]) is None
         True
         """
-        cpds: Mapping[str, Any] = {n: self._cpds[n] for n in names if n not in self._interventions}
+        if self._known_parameters is None and not self.incomplete:
+            return None
+        cpds: Mapping[str, Any] = {n: self._cpds[n] for n in names if n not in self.interventions}
         own = {n for n, cpd in cpds.items() if cpd.has_posterior or (cpd.is_regression and cpd.fitted is not None)}
         lacking = [n for n in cpds if n not in own]
         known = self.parameter_covariance if lacking else None
@@ -330,14 +318,10 @@ class NetworkParts(NodeDistributions):
         known.check(together)
         return known.only(together)
 
-    def __getstate__(self) -> dict[str, Any]:
-        # the rows that a covariance would be found from stay behind
-        return {k: v for k, v in self.__dict__.items() if k != "compiled"} | {"_known_parameters": self.found_covariance}
-
     @cached_property
     def compiled(self) -> Compiled:
         """The network as numbered factors, for inference; made when it is first needed."""
-        return Compiled(self._dag, self._variables, self._cpds)
+        return Compiled(self.dag, self.variables, self._cpds)
 
     @property
     def regressions(self) -> list[str]:
@@ -346,7 +330,7 @@ class NetworkParts(NodeDistributions):
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network: its states in its order."""
-        return rows_with(data, self._variables, "network")
+        return rows_with(data, self.variables, "network")
 
     def is_summed(self, data: Any) -> bool:
         """Whether there are statistics instead of rows."""
@@ -354,21 +338,21 @@ class NetworkParts(NodeDistributions):
 
     def hides_columns(self, rows: Any) -> TypeGuard[RowsLike]:
         """Whether all columns are there but some that no row showed when the network was fitted, either."""
-        if not self._hidden or self.is_summed(rows):
+        if not self.hidden or self.is_summed(rows):
             return False
         lacking = set(self._cpds) - set(scan(rows).columns)
-        return bool(lacking) and lacking <= self._hidden
+        return bool(lacking) and lacking <= self.hidden
 
     def summary(self, data: RowsLike | Statistics | None = None) -> Statistics:
         """The statistics of data that this network's questions need, over its own variables."""
         if data is None:
-            if self._statistics is None:
+            if self.statistics is None:
                 raise ModelError("this network was not fitted from data: give the data")
-            return self._statistics
+            return self.statistics
         if not isinstance(data, Statistics):
-            gathered: Statistics = self.rows(data).gather([self._cpds[n].needs for n in self._dag.nodes])
+            gathered: Statistics = self.rows(data).gather([self._cpds[n].needs for n in self.dag.nodes])
             return gathered
-        finite = {n: v for n, v in self._variables.items() if isinstance(v, Finite)}
+        finite = {n: v for n, v in self.variables.items() if isinstance(v, Finite)}
         for name, variable in data.variables.items():
             if isinstance(variable, Finite) and name in finite and (unknown := set(variable.states) - set(finite[name].states)):
                 raise DataError(f"the statistics hold the state {min(unknown)!r} of {name!r}, which the network does not know")
@@ -378,7 +362,7 @@ class NetworkParts(NodeDistributions):
         """Same graph, same variables, same parameters, shared by the same nodes."""
         if not isinstance(other, NetworkParts):
             return NotImplemented
-        mine, theirs = ((bn._dag, bn._variables, bn.shared) for bn in (self, other))
+        mine, theirs = ((bn.dag, bn.variables, bn.shared) for bn in (self, other))
         return mine == theirs and all(self[n].same(other[n]) for n in self)
 
     __hash__ = None  # type: ignore[assignment]
@@ -386,14 +370,14 @@ class NetworkParts(NodeDistributions):
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
         facts = []
         for name, cpd in list(self._cpds.items())[:limit]:
-            v = self._variables[name]
+            v = self.variables[name]
             kind = quantity(v.n_states, "state") if isinstance(v, Finite) else v.word
             facts.append((name, kind, ", ".join(cpd.parents), f"{cpd.n_parameters:,}"))
         return [(["node", "type", "parents", "parameters"], facts)], and_more(len(self) - limit, "node")
 
     def _headline(self) -> str:
-        sizes = {"node": len(self), "edge": len(self._dag.edges), "parameter": self.n_parameters}
-        return f"BayesNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
+        sizes = {"node": len(self), "edge": len(self.dag.edges), "parameter": self.n_parameters}
+        return f"BayesNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self.fit_info}"
 
 
 SomeNetwork = TypeVar("SomeNetwork", bound=NetworkParts)

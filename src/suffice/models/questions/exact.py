@@ -8,7 +8,7 @@ nodes without evidence are barren. Each function takes targets as names and evid
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,8 @@ from suffice.variables import Distributed
 
 def exact_answer(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
     """p(names | evidence), exactly; `checked_question` has checked both."""
+    if not bn.compiled.open:
+        return closed_answer(bn, names, evidence)
     if len(names) == 1 and bn[names[0]].is_regression and not bn[names[0]].family.closes:
         return regression_mixture(bn, names[0], evidence)
     try:
@@ -245,13 +247,12 @@ def _check_possible(log_prob: float, evidence: Observed) -> None:
         raise impossible(evidence)
 
 
-def _part(bn: NetworkParts, reals: Sequence[str], evidence: Observed) -> AbstractContextManager[Hybrid]:
-    """What a question goes through: all of the network, or its finite part, if it neither asks for numbers nor gives some."""
-    return _whole(bn) if reals or evidence.reals else nullcontext(bn.compiled.finite_part)
-
-
 @contextmanager
-def _whole(bn: NetworkParts) -> Iterator[Hybrid]:
+def _part(bn: NetworkParts, reals: Sequence[str], evidence: Observed) -> Iterator[Hybrid]:
+    """What a question goes through: all of the network, or its finite part, if it neither asks for numbers nor gives some."""
+    if not reals and not evidence.reals:
+        yield bn.compiled.finite_part
+        return
     with one_blas_thread, refuse_by_name(bn):
         yield bn.compiled.hybrid
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from suffice.errors import ImpossibleEvidence, ModelError, listing, nearest
 from suffice.families.protocol.family import as_numbers
-from suffice.graphs import Dag
 from suffice.inference.finite.network import NONE, Array, Ints
+from suffice.models.parts.compiled import Compiled
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.statistics.counts import freeze
 from suffice.variables import Count, Distributed, Finite, Variable, state_text
@@ -67,22 +67,22 @@ def evidence_codes(bn: NetworkParts, given: Given) -> Observed:
     codes = np.full(len(compiled.finite), NONE, np.int64)
     soft: dict[int, Array] = {}
     reals: dict[int, float] = {}
-    if given is None:
-        return Observed(codes, soft, reals, Known({}, bn.interventions))
-    given = as_mapping(given, "what is given")
-    for name, value in given.items():
-        if name not in bn:
-            raise unknown_node(bn, name)
-        if is_missing(value):
-            raise ModelError(f"{name!r} was given as {value}; leave out what is not observed")
+    known = given if isinstance(given, dict) else {} if given is None else as_mapping(given, "what is given")
+    for name, value in known.items():
         number = compiled.index.get(name)
-        if number is None:
+        if number is not None and isinstance(value, str):
+            codes[number] = compiled.variables[name].code(value)
+        elif name not in bn:
+            raise unknown_node(bn, name)
+        elif is_missing(value):
+            raise ModelError(f"{name!r} was given as {value}; leave out what is not observed")
+        elif number is None:
             reals[compiled.real_index[name]] = number_of(bn.variables[name], value)
         elif is_by_state(value):
             soft[number] = likelihoods(compiled.variables[name], value)
         else:
             codes[number] = code_of(compiled.variables[name], value)
-    return Observed(codes, soft, reals, Known(given, bn.interventions))
+    return Observed(codes, soft, reals, Known(known, bn.interventions))
 
 
 def code_of(variable: Finite, value: Any) -> int:
@@ -253,17 +253,18 @@ def _is_series(value: Any) -> bool:
     return hasattr(value, "to_dict") and np.ndim(value) == 1
 
 
-def requisite(dag: Dag, targets: Iterable[str], observed: Collection[str], soft: Collection[str] = ()) -> tuple[str, ...]:
+def requisite(links: Compiled, targets: Iterable[str], observed: Collection[str], soft: Collection[str] = ()) -> tuple[str, ...]:
     """The nodes whose p(x | parents) can change p(targets | evidence), parents before children.
 
     `observed` have a value, `soft` only likelihoods. All other families may be left out: those of barren nodes, and those that
     the evidence cuts off. The parents of a node in the answer are in it, too, or observed. Shachter 1998, UAI 14, p. 480.
 
-    >>> dag = Dag("a -> b -> c -> d; e -> c")
-    >>> requisite(dag, ["c"], []), requisite(dag, ["c"], ["b"]), requisite(dag, ["b"], ["c"])
-    (('a', 'b', 'e', 'c'), ('e', 'c'), ('a', 'b', 'e', 'c'))
-    >>> requisite(dag, ["a"], []), requisite(dag, ["a"], [], soft=["b"])
-    (('a',), ('a', 'b'))
+    >>> import suffice as sf
+    >>> asia = sf.load("asia").compiled
+    >>> requisite(asia, ["lung"], []), requisite(asia, ["lung"], ["smoke"]), requisite(asia, ["smoke"], ["bronc"])
+    (('smoke', 'lung'), ('lung',), ('smoke', 'bronc'))
+    >>> requisite(asia, ["smoke"], []), requisite(asia, ["smoke"], [], soft=["bronc"])
+    (('smoke',), ('smoke', 'bronc'))
     """
     above: set[str] = set()  # visited on the way up: the family counts
     below: set[str] = set()  # visited on the way down
@@ -273,11 +274,11 @@ def requisite(dag: Dag, targets: Iterable[str], observed: Collection[str], soft:
         seen = x in observed
         if x not in above and (seen is not from_child or x in soft):
             above.add(x)
-            stack += [(parent, True) for parent in dag.parents(x)]
+            stack += [(parent, True) for parent in links.parents[x]]
         if not seen and x not in below:
             below.add(x)
-            stack += [(child, False) for child in dag.children(x)]
-    return tuple(x for x in dag.topological_order if x in above)
+            stack += [(child, False) for child in links.children[x]]
+    return tuple(x for x in links.order if x in above)
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,8 +313,8 @@ class Question:
         observed: dict[str, Any] = {compiled.finite[i]: int(evidence.codes[i]) for i in np.flatnonzero(evidence.codes >= 0)}
         observed |= {compiled.reals[i]: value for i, value in evidence.reals.items()}
         soft = {compiled.finite[i]: likelihood for i, likelihood in evidence.soft.items()}
-        nodes = requisite(bn.dag, targets, observed, soft)
-        near = {*nodes, *(p for n in nodes for p in bn.dag.parents(n))}
+        nodes = requisite(compiled, targets, observed, soft)
+        near = {*nodes, *(p for n in nodes for p in compiled.parents[n])}
         values, likelihoods = ({n: v for n, v in known.items() if n in near} for known in (observed, soft))
         asked = tuple(bn.variables[t] for t in targets)
         finite = tuple(t for t in asked if isinstance(t, Finite))
@@ -333,7 +334,7 @@ def checked_question(bn: NetworkParts, targets: str | Sequence[str], given: Give
         twice = next(n for n in names if names.count(n) > 1)
         raise ModelError(f"the target {twice!r} is named twice")
     evidence = evidence_codes(bn, given)
-    if known := [n for n in names if is_observed(bn, n, evidence)]:
+    if known := [n for n in names if n in evidence.given and is_observed(bn, n, evidence)]:
         raise ModelError(f"{listing(known)} is asked for and given at once; ask for what is not observed")
     return names, evidence
 

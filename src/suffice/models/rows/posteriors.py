@@ -68,10 +68,10 @@ def row_evidence(bn: NetworkParts, block: Block) -> RowEvidence:
         np.full((block.n_rows, len(compiled.finite)), NONE, np.int32), np.full((block.n_rows, len(compiled.reals)), np.nan)
     )
     for name, found in block.columns.items():
-        own = cells(bn, name, rows)
-        own[:] = found
         if name in compiled.index:
-            own[is_missing(found)] = NONE
+            rows.codes[:, compiled.index[name]] = np.where(is_missing(found), np.int32(NONE), found)
+        else:
+            rows.reals[:, compiled.real_index[name]] = found
     return rows
 
 
@@ -99,7 +99,7 @@ def present(bn: NetworkParts, columns: Sequence[str]) -> Mapping[str, Variable]:
     """
     there = frozenset(columns)
     found = {n: v for n, v in bn.variables.items() if n in there}
-    alike = _alike(bn, columns)
+    alike = _alike(bn, columns) if len(found) < len(bn.variables) else {}
     if not found:
         hint = f"; did you mean {next(iter(alike.values()))!r}?" if alike else ""
         hint = hint or next((h for c in columns if (h := nearest(c, bn))), "")
@@ -124,10 +124,13 @@ def _bare(name: str) -> str:
 
 def row_posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """A line per row: the probabilities of the target's states, or its mean and variance; NaN where a row is impossible."""
-    inferred = partial(_infer_rows, bn, target)
-    if not applies(bn, target):
-        return inferred(seen)
-    return _either(seen, direct_rows(bn, target, seen), partial(direct_posterior, bn, target), inferred)
+    compiled = bn.compiled
+    if compiled.of_tables:
+        return in_rows.posterior_in_rows(compiled.network, compiled.index[target], seen.codes)
+    if target not in compiled.index:
+        return by_densities(bn, target, seen)
+    direct, inferred = partial(direct_posterior, bn, target), partial(_infer_rows, bn, target)
+    return _either(seen, direct_rows(bn, target, seen), direct, inferred)
 
 
 def posterior_or_integral(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
@@ -139,8 +142,8 @@ def posterior_or_integral(bn: NetworkParts, target: str, seen: RowEvidence) -> A
 
 
 def _infer_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
-    """By inference, in rows that leave other nodes to be summed out."""
-    if bn.compiled.open or target not in bn.compiled.index:
+    """The states of a target by inference, in rows that leave other nodes to be summed out."""
+    if bn.compiled.open:
         return by_densities(bn, target, seen)
     # Real nodes that are not observed are barren: none of them has finite children.
     finite = partial(in_rows.posterior_in_rows, bn.compiled.network, bn.compiled.index[target])
@@ -333,16 +336,6 @@ def tell_impossible(data: Data, rows: Places, consequence: str) -> None:
         note(f"the observed cells of {which} are impossible under the network{first and f', first {first}'}: {consequence}")
 
 
-def applies(bn: NetworkParts, target: str) -> bool:
-    """Whether rows may be answered here: networks of tables alone have kernels of their own.
-
-    >>> from suffice import BayesNet, Finite
-    >>> applies(BayesNet("x", {"x": [0.5, 0.5]}, variables=[Finite("x", ["a", "b"])]), "x")
-    False
-    """
-    return target in bn.compiled.index and any(bn[n].is_regression or n not in bn.compiled.index for n in bn)
-
-
 def direct_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Flags:
     """The rows in which every node but the target is observed or barren."""
     needed = _rows_needed(bn, seen, target)
@@ -415,7 +408,7 @@ def _matters(bn: NetworkParts, name: str, rows: RowEvidence, target: str) -> Fla
     result, seen = np.zeros(len(rows.codes), bool), np.array([is_seen(bn, n, rows) for n in bn]).T
     for same in alike(seen):
         observed = [n for n, known in zip(bn, seen[same[0]], strict=True) if known]
-        result[same] = name in requisite(bn.dag, [target], observed)
+        result[same] = name in requisite(bn.compiled, [target], observed)
     return result
 
 

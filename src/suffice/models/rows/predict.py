@@ -119,13 +119,13 @@ class Predict:
 
     def answer(self, seen: RowEvidence) -> Prediction:
         """A line per row, exact where it can be, NaN where a row is impossible."""
-        worth = np.full(seen.n_rows, np.inf)
+        worth = np.full(len(seen.codes), np.inf)
         try:
             return Prediction(row_posterior(self.bn, self.target, seen), worth)
         except (NoFormula, TooLarge) as error:
             if self.n is None and isinstance(error, TooLarge):
                 raise
-        result, refused = np.full((seen.n_rows, self._width), np.nan), {}
+        result, refused = np.full((len(seen.codes), self._width), np.nan), {}
         for same in alike(np.concatenate([seen.codes != NONE, ~np.isnan(seen.reals)], axis=1)):  # rows that show the same columns
             try:
                 result[same] = row_posterior(self.bn, self.target, seen.take(same))
@@ -243,7 +243,7 @@ class PredictIntervals(Predict):
 
     def answer(self, seen: RowEvidence) -> Prediction:
         found = super().answer(seen)
-        numbers = np.full((seen.n_rows, 3 if not isinstance(self._variable, Finite) else 3 * self._width), np.nan)
+        numbers = np.full((len(seen.codes), 3 if not isinstance(self._variable, Finite) else 3 * self._width), np.nan)
         for i in np.flatnonzero(~np.isnan(found.measures[:, 0])):
             numbers[i] = self._measures_of_row(seen.codes[i], seen.reals[i])
         if not isinstance(self._variable, Finite):
@@ -376,11 +376,13 @@ def predictions(
             "poor": (found.worth > 0) & (found.worth < FEW),
         }
         for kind, which in told.items():
-            rows[kind].add(found.number, np.flatnonzero(which))
+            if which.any():
+                rows[kind].add(found.number, np.flatnonzero(which))
         if found.refused is not None:
             fact, lacking, where = found.refused.fact, found.refused.lacking, rows["without formula"].where(data)
             drawing = f"or give {DRAWN_ROWS} for such rows alone"
             raise NoFormula(fact, lacking, f"so it is in {where}: fill in {listing(lacking)}, {drawing}")
         yield found
-    tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
-    step.tell(data, rows["lost"], rows["poor"])
+    if rows:
+        tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
+        step.tell(data, rows["lost"], rows["poor"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 import numpy as np
 
 from suffice.engines.scan import rows_with
-from suffice.errors import ModelError, TooLarge, listing, quantity
+from suffice.errors import ModelError, TooLarge, listing
 from suffice.errors.remedies import BDEU, BY_BIC
 from suffice.families.categorical import Table
 from suffice.graphs import Graph
@@ -48,7 +48,13 @@ class MarkovParts(UndirectedParts):
     """
 
     file_kind: ClassVar[str] = "markov_net"
-    _variables: dict[str, Finite]
+    variables: Mapping[str, Finite]
+    factors: tuple[Factor, ...]
+    """ln φ of each factor: ln p(x) = Σ ln φ_f(x_f) − log_normaliser."""
+    objective: Any
+    """What its parameters are the best of."""
+    trace: tuple[Any, ...]
+    """The records of the way to it, where that was one of many rounds: by contrastive divergence."""
 
     def __init__(self, factors: FactorsLike, variables: Mapping[str, Finite] | Iterable[Finite]) -> None:
         known = by_name(variables)
@@ -71,9 +77,9 @@ class MarkovParts(UndirectedParts):
         trace: Iterable[Any] = (),
         **provenance: Any,
     ) -> None:
-        self._variables, self._factors, self._model = dict(variables), tuple(factors), model
-        self._weights, self._log_normaliser = weights, log_normaliser
-        self._penalty, self._objective, self._log_evidence, self._trace = penalty, objective, log_evidence, tuple(trace)
+        self._model, self._weights, self._log_normaliser, self._log_evidence = model, weights, log_normaliser, log_evidence
+        own = {"variables": MappingProxyType(dict(variables)), "factors": tuple(factors), "trace": tuple(trace)}
+        vars(self).update(own, penalty=penalty, objective=objective)
         self._remember(**provenance)
 
     @classmethod
@@ -97,33 +103,13 @@ class MarkovParts(UndirectedParts):
         model, info = LogLinear(bn.dag.moral().cliques()), f"from a BayesNet ({bn.fit_info})"
         return cls.of(variables, factors, model=model, log_normaliser=0.0, fit_info=info)
 
-    @property
-    def variables(self) -> Mapping[str, Finite]:
-        """The variables by name, in the order in which they were declared or stand in the file."""
-        return MappingProxyType(self._variables)
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """ln φ of each factor: ln p(x) = Σ ln φ_f(x_f) − log_normaliser."""
-        return self._factors
-
     @cached_property
     def model(self) -> UndirectedModel:
         """Which variables interact, as a value: what it was fitted as, else the model whose generators its factors are."""
         if self._model is not None:
             return self._model
-        own: list[Names] = [(n,) for n in self._variables]
-        return LogLinear([*own, *(f.names for f in self._factors if f.names)])
-
-    @property
-    def objective(self) -> Any:
-        """What its parameters are the best of."""
-        return self._objective
-
-    @property
-    def trace(self) -> tuple[Any, ...]:
-        """The records of the way to it, where that was one of many rounds: by contrastive divergence."""
-        return self._trace
+        own: list[Names] = [(n,) for n in self.variables]
+        return LogLinear([*own, *(f.names for f in self.factors if f.names)])
 
     @property
     def graph(self) -> Graph:
@@ -133,7 +119,7 @@ class MarkovParts(UndirectedParts):
     def _eliminated(self) -> tuple[dict[str, Table], float] | TooLarge:
         """The tables of the twin and ln Z, or why there are none: it takes a while to find out either."""
         try:
-            return eliminate(self._factors, self._variables)
+            return eliminate(self.factors, self.variables)
         except TooLarge as error:
             return error
 
@@ -156,12 +142,12 @@ class MarkovParts(UndirectedParts):
     @property
     def n_parameters(self) -> int:
         """The number of free parameters."""
-        return self.model.n_parameters(self._variables)
+        return self.model.n_parameters(self.variables)
 
     @property
     def terms(self) -> Terms:
         """The terms of the model, and how weights make factors of them."""
-        return Terms.of(self.model, self._variables)
+        return Terms.of(self.model, self.variables)
 
     @property
     def weights(self) -> dict[Any, Array]:
@@ -186,8 +172,8 @@ class MarkovParts(UndirectedParts):
         """The weights of all terms, one after another."""
         if self._weights is not None:
             return self._weights
-        given = [f.ordered() for f in self._factors if f.names]
-        terms = Terms(self._variables, self.model.terms(self._variables), [f.names for f in given])
+        given = [f.ordered() for f in self.factors if f.names]
+        terms = Terms(self.variables, self.model.terms(self.variables), [f.names for f in given])
         return terms.centred_weights(np.concatenate([f.log.reshape(-1) for f in given])) if given else np.zeros(terms.n_weights)
 
     @property
@@ -219,45 +205,37 @@ class MarkovParts(UndirectedParts):
     def summary(self, data: RowsLike | Statistics | None = None) -> Statistics:
         """The statistics of data that this network's factors need."""
         if data is None:
-            if self._statistics is None:
+            if self.statistics is None:
                 raise ModelError("this network was not fitted from data: give the data")
-            return self._statistics
+            return self.statistics
         if isinstance(data, Statistics):
-            return data.recoded(self._variables)
+            return data.recoded(self.variables)
         rows = self.rows(data)
-        rows.require_complete(list(self._variables))
-        wanted = [f.names for f in self._factors if f.names] or [(n,) for n in self._variables][:1]
+        rows.require_complete(list(self.variables))
+        wanted = [f.names for f in self.factors if f.names] or [(n,) for n in self.variables][:1]
         gathered: Statistics = rows.gather([Request(names) for names in wanted])
         return gathered
 
     def rows(self, data: Any) -> Any:
         """Data read with the variables of this network: its states in its order."""
-        return rows_with(data, self._variables, "network")
+        return rows_with(data, self.variables, "network")
 
     @property
     def df(self) -> int:
         """Cells of the table of all variables, less one, less the free parameters."""
-        return prod(v.n_states for v in self._variables.values()) - 1 - self.n_parameters
-
-    def __getstate__(self) -> dict[str, Any]:
-        made = {"directed", "_eliminated", "goodness_of_fit", "model", "flat_weights"}
-        return {k: v for k, v in self.__dict__.items() if k not in made}
+        return prod(v.n_states for v in self.variables.values()) - 1 - self.n_parameters
 
     def __eq__(self, other: object) -> bool:
         """Same variables, same model, same factors."""
-        if not isinstance(other, MarkovParts) or self._variables != other._variables or self._factors != other._factors:
+        if not isinstance(other, MarkovParts) or self.variables != other.variables or self.factors != other.factors:
             return False
         return self.model == other.model
 
     __hash__ = None  # type: ignore[assignment]
 
     def _tables(self, limit: int) -> tuple[list[tuple[list[str], Rows]], str]:
-        facts = [(", ".join(f.names), f"{f.log.size:,}", f"{f.log.min():.4g} … {f.log.max():.4g}") for f in self._factors[:limit]]
-        return [(["factor", "cells", "ln φ"], facts)], and_more(len(self._factors) - limit, "factor")
-
-    def _headline(self) -> str:
-        sizes = {"variable": len(self), "edge": len(self.graph.edges), "parameter": self.n_parameters}
-        return f"MarkovNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self._fit_info}"
+        facts = [(", ".join(f.names), f"{f.log.size:,}", f"{f.log.min():.4g} … {f.log.max():.4g}") for f in self.factors[:limit]]
+        return [(["factor", "cells", "ln φ"], facts)], and_more(len(self.factors) - limit, "factor")
 
 
 SomeMarkov = TypeVar("SomeMarkov", bound=MarkovParts)

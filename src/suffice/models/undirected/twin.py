@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
 
-from suffice.errors import ModelError
+import numpy as np
+
+from suffice.errors import ModelError, quantity
 from suffice.graphs import Graph
 from suffice.models.parts.network_parts import Provenance
 from suffice.models.parts.options import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
@@ -19,7 +21,6 @@ from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.variables import Variable
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
@@ -41,23 +42,42 @@ Twin = TypeVar("Twin", bound="RowAnswering")
 class UndirectedParts(Provenance, Tabular):
     """What undirected networks of rows are, whatever their variables."""
 
-    _variables: Mapping[str, Variable]
-    _penalty: Any
+    variables: Mapping[str, Any]
+    """The variables by name, in the order in which they were declared or stand in the file."""
+    penalty: Any
+    """The penalty it was fitted with."""
     _lines, _indent = 40, "  "
 
+    if TYPE_CHECKING:
+
+        @property
+        def graph(self) -> Graph: ...
+        @property
+        def n_parameters(self) -> int: ...
+        def log_likelihood(self, data: Any = None) -> float: ...
+        def summary(self, data: Any = None) -> Statistics: ...
+
     def __len__(self) -> int:
-        return len(self._variables)
+        return len(self.variables)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._variables
+        return name in self.variables
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._variables)
+        return iter(self.variables)
 
-    @property
-    def penalty(self) -> Any:
-        """The penalty it was fitted with."""
-        return self._penalty
+    def bic(self, data: RowsLike | Statistics | None = None) -> float:
+        """log-likelihood − ½ k ln N: higher is better."""
+        seen = self.summary(data)
+        return self.log_likelihood(seen) - 0.5 * self.n_parameters * float(np.log(seen.weight))
+
+    def aic(self, data: RowsLike | Statistics | None = None) -> float:
+        """log-likelihood − k: higher is better."""
+        return self.log_likelihood(data) - self.n_parameters
+
+    def _headline(self) -> str:
+        sizes = {"variable": len(self), "edge": len(self.graph.edges), "parameter": self.n_parameters}
+        return f"{type(self).__name__} of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self.fit_info}"
 
 
 class Undirected(PicturedTable, Generic[Twin]):
@@ -69,15 +89,12 @@ class Undirected(PicturedTable, Generic[Twin]):
     file_kind: ClassVar[str]
     """What its files call it."""
 
-    @property
-    def graph(self) -> Graph:
-        """Which variables interact."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # what the parts have
 
-    @property
-    def variables(self) -> Mapping[str, Variable]:
-        """The variables by name."""
-        raise NotImplementedError
+        @property
+        def graph(self) -> Graph: ...
+        @property
+        def variables(self) -> Mapping[str, Variable]: ...
 
     def _to_directed(self) -> Twin:
         """The same distribution as a Bayesian network on a triangulation; refused with its size where that is too large."""
@@ -90,9 +107,6 @@ class Undirected(PicturedTable, Generic[Twin]):
         Its arrows are an order of elimination, not causes.
         """
         return self._to_directed()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "directed"}
 
     def to_bayes_net(self) -> Twin:
         """The same distribution as a Bayesian network with the same independences, which only a decomposable graph has."""

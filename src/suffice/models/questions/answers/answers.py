@@ -71,12 +71,15 @@ class Distribution(Answer):
     given: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variables", tuple(self.variables))
-        object.__setattr__(self, "probs", self._read_only_view(self.probs))
-        if self.interval is not None:
-            object.__setattr__(self, "interval", Interval(*map(self._read_only_view, self.interval)))
-        if self.error is not None:
-            object.__setattr__(self, "error", self._read_only_view(self.error))
+        variables, given = tuple(self.variables), (self.probs, self.error, *(self.interval or ()))
+        views: list[Any] = [None if a is None else np.asarray(a, np.float64).view() for a in given]
+        for view in (v for v in views if v is not None):
+            if view.shape != sizes(variables):
+                names = listing(v.name for v in variables)
+                raise ModelError(f"an answer over {names} has the shape {sizes(variables)}, not {view.shape}")
+            view.flags.writeable = False
+        probs, error, *ends = views
+        vars(self).update(variables=variables, probs=probs, error=error, interval=Interval(*ends) if ends else None)
 
     @classmethod
     def from_probs(cls, variable: Finite, probs: Array, given: Mapping[str, object]) -> Distribution:
@@ -170,14 +173,6 @@ class Distribution(Answer):
     def heading(self) -> list[str]:
         """The columns of the table that shows the answer."""
         return [*self.names, *apart(self.names, ("±" if n == "error" else n for n in self._numbers()))]
-
-    def _read_only_view(self, array: Any) -> Array:
-        """The array as a read-only view, which must have an axis per target."""
-        view = np.asarray(array, np.float64).view()
-        if view.shape != sizes(self.variables):
-            raise ModelError(f"an answer over {listing(self.names)} has the shape {sizes(self.variables)}, not {view.shape}")
-        view.flags.writeable = False
-        return view
 
     def codes(self, key: Key) -> tuple[int, ...]:
         """The codes of the states that a key names, one for each target."""

@@ -13,7 +13,8 @@ dispersions and the variance of a linear regression held at their estimates (`pa
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -27,7 +28,7 @@ from suffice.families.parameter_draws import DRAW, DrawnGaussian, DrawnLinear, D
 from suffice.families.protocol.family import Interval, Mean
 from suffice.inference.finite.junction_tree import JunctionTree
 from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network
-from suffice.inference.finite.questions import Codes, posteriors
+from suffice.inference.finite.questions import posteriors
 from suffice.inference.finite.tree import greedy_order, part_of
 from suffice.inference.numbers.gaussian import Gaussians
 from suffice.iteration import Progress
@@ -36,7 +37,7 @@ from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.questions import exact
 from suffice.models.questions.question import Observed, Question, impossible
-from suffice.statistics.counts import n_configurations, sizes
+from suffice.statistics.counts import Counts, n_configurations, sizes
 from suffice.variables import Finite, NotNormal
 
 FEWEST = 1_000
@@ -59,7 +60,6 @@ PIECE, MAX_PIECES = 600.0, 100
 """ln of the ratio that one factor may hold, and factors that are made of one at most: below e^−60,000 a number may be 0."""
 
 
-@one_blas_thread
 def answer_with_interval(
     bn: NetworkParts,
     targets: Sequence[str],
@@ -83,9 +83,11 @@ def answer_with_interval(
     question = Question.of(bn, targets, evidence)
     size = len(question.reals) or n_configurations(question.finite)
     check_draws(draws, size)
-    redrawn = Redrawn(question, whole(seed, "a seed", 0, ModelError))
-    point: Any = exact.exact_answer(at_means(bn, question), targets, evidence)
-    answers = redrawn.answers(draws, size, clock)
+    tables = all(isinstance(bn[n].imagined, Counts) for n in question.nodes)  # whose draws take no products of matrices
+    with nullcontext() if tables else one_blas_thread:
+        redrawn = Redrawn(question, whole(seed, "a seed", 0, ModelError))
+        point: Any = exact.exact_answer(at_means(bn, question), targets, evidence)
+        answers = redrawn.answers(draws, size, clock)
     possible = answers[~np.isnan(answers).any(axis=1)]
     if not len(possible):
         raise impossible(evidence)
@@ -150,8 +152,6 @@ def check_draws(draws: object, size: int) -> None:
 def check_drawable(cpd: Any, known: Mapping[str, Any], joined: Collection[str]) -> None:
     """Refuse an interval where the parameters of a count or a regression cannot be drawn, or no draw has a formula. Those that
     are `joined` are drawn together with others."""
-    if not cpd.is_regression and not isinstance(cpd.child, NotNormal):
-        return
     name, without = cpd.child.name, f"ask without {argument('interval')}"
     if not cpd.is_regression:
         what = "count" if cpd.child.whole else "number"
@@ -221,7 +221,8 @@ class Redrawn:
         self.joint = bn.covariance_beside_posteriors(question.nodes)
         joined: Collection[str] = () if self.joint is None else self.joint.charts
         for n in question.nodes:
-            check_drawable(cpds[n], known, joined)
+            if cpds[n].is_regression or isinstance(cpds[n].child, NotNormal):
+                check_drawable(cpds[n], known, joined)
         table_nodes = [n for n in question.nodes if n in self._number and n not in factors]
         self._tables: list[Any] = [
             DrawnTable(cpds[n], self._number, known, n in bn.interventions or n in joined, n in together or n in joined)
@@ -230,13 +231,19 @@ class Redrawn:
         self._tables += [DrawnRegression(cpds[n], self._number, known) for n in factors]
         kinds = {n: DrawnLinear if bn[n].is_regression else DrawnNode if n in joined else DrawnGaussian for n in real_nodes}
         self._gaussians: list[Any] = [kind(cpds[n], self._number, self._real_number) for n, kind in kinds.items()]
-        self._groups = self._groups_of(real_nodes)
+        self._groups = self._groups_of(real_nodes) if real_nodes else []
         names = [*table_nodes, *factors, *real_nodes]
         place = {n: i for i, n in enumerate(bn)}
-        self._rngs = {n: _generator(seed, place[together.get(n, n)]) for n in names}  # nodes that share parameters have one
-        self._joint_rng = _generator(seed, len(place))
+        places = {n: place[together.get(n, n)] for n in names}  # nodes that share parameters have one
+        seeds = [np.random.SeedSequence(seed, spawn_key=(i,)) for i in (*places.values(), len(place))]
+        *rngs, self._joint_rng = map(np.random.default_rng, seeds)
+        self._rngs = dict(zip(places, rngs, strict=True))
         self._likelihoods = [((self._number[n],), NONE, likelihood) for n, likelihood in question.soft.items()]
         self._network = self._as_network([1] * len(self._groups))
+        drawn = sum(t.n_spare for t in self._tables) + sum(g.n_numbers for g in self._gaussians)
+        conditioned = sum(g.n_configurations * len(g.members) for g in self._groups)
+        self.n_numbers: int = self._network.tables.size + drawn + conditioned
+        """Numbers that a draw takes."""
 
     def _as_network(self, pieces: Sequence[int]) -> Network:
         """The factors with their scopes, groups' in pieces; but for likelihood evidence their numbers come with each draw."""
@@ -269,14 +276,6 @@ class Redrawn:
         return group
 
     @cached_property
-    def n_numbers(self) -> int:
-        """Numbers that a draw takes."""
-        numbers: int = (
-            self._network.tables.size + sum(t.n_spare for t in self._tables) + sum(g.n_numbers for g in self._gaussians)
-        )
-        return numbers + sum(g.n_configurations * len(g.members) for g in self._groups)
-
-    @cached_property
     def n_cells(self) -> float:
         """Cells of the products that the answer to one draw takes, by a greedy order of elimination."""
         network = self._network
@@ -286,57 +285,54 @@ class Redrawn:
         """What a draw and its answer cost, in cells of products; messages go one way along a tree, or more."""
         return DRAWING * self.n_numbers + ways * self.n_cells
 
-    def _step(self, n: int, size: int, clock: Progress[Any] | None) -> int:
-        """Draws that are made at a time: few that take long, where somebody looks at the clock."""
-        step = NUMBERS // max(1, self.n_numbers, size)
-        return max(1, min(n, step if clock is None else min(step, int(CELLS / max(1.0, self.n_cells)))))
-
     def answers(self, n: int, size: int, clock: Progress[Any] | None = None) -> Array:
         """The answer at each of n draws: [n, size]. A draw to which the evidence is impossible answers NaN."""
-        result, step = np.empty((n, size)), self._step(n, size, clock)
-        targets = [self._number[v.name] for v in self.question.finite]
-        for start in range(0, n, step):
-            if clock is not None:
-                clock.check()
-            part = result[start : start + step]
-            network, tables, means = self._draw_tables(len(part))
+        parts, targets = [], [self._number[v.name] for v in self.question.finite]
+        for network, tables, means in self._draws(n, size, clock):
             if self.question.reals:
-                part[:] = self._averages(network, tables, means)
-            else:
-                part[:] = posteriors(network, targets, network.all_factors, _nothing_seen(network), tables, absolute=True)[0]
-        return result
+                parts.append(self._averages(network, tables, means))
+            else:  # evidence is cut out of the tables: one row that shows no variable stands for all lines
+                nothing = np.full((1, network.n_variables), NONE, np.int32)
+                parts.append(posteriors(network, targets, network.all_factors, nothing, tables, absolute=True)[0])
+        return np.concatenate(parts)
 
     def all_answers(self, n: int, clock: Progress[Any]) -> dict[str, Array]:
         """p(x) at each of n draws, [n, states], of every finite x that is not observed; NaN where the evidence is impossible."""
         tree, result, start = JunctionTree.of(self._network), [], self._network.starts
-        step = self._step(n, int(start[-1]), clock)
-        for first in range(0, n, step):
-            clock.check(f"of all nodes, {first:,} of {n:,} draws")
-            network, tables, _ = self._draw_tables(min(step, n - first))
+        for network, tables, _ in self._draws(n, int(start[-1]), clock, "of all nodes, {:,} of {:,} draws"):
             result.append((tree if network is self._network else JunctionTree.of(network)).marginals_in_rows(tables))
         every, names = np.concatenate(result), [x for x in self._number if x not in self.question.observed]
         return {x: every[:, start[i] : start[i + 1]] for i, x in enumerate(names)}
 
-    def _draw_tables(self, n: int) -> tuple[Network, Array, dict[int, Array]]:
-        """n draws of all tables, a line each, with the network that they are of, and the means of the targets in each."""
-        joint = {} if self.joint is None else self.joint.draw_parameters(n, self._joint_rng)
-        families = zip([*self._tables, *self._gaussians], self._rngs.items(), strict=True)
-        every = [family.cut(joint[name]) if name in joint else family.draw(n, rng) for family, (name, rng) in families]
-        drawn, nodes = every[: len(self._tables)], every[len(self._tables) :]
-        means: dict[int, Array] = {}
-        pieces = []
-        for group in self._groups:
-            densities, of_targets = self._condition(group, nodes, n)
-            drawn += densities
-            pieces.append(len(densities))
-            means |= dict(zip(group.targets, of_targets, strict=True))
-        network = self._network if max(pieces, default=1) == 1 else self._as_network(pieces)
-        drawn += [np.repeat(likelihood[None], n, axis=0) for _, _, likelihood in self._likelihoods]
-        return network, np.concatenate(drawn, axis=1) if drawn else np.zeros((n, 0)), means
+    def _draws(
+        self, n: int, size: int, clock: Progress[Any] | None, what: str = ""
+    ) -> Iterator[tuple[Network, Array, dict[int, Array]]]:
+        """n draws of all tables, a line each, with the network that they are of, and the means of the targets in each. Some at a
+        time: few that take long, where somebody looks at the clock."""
+        step = NUMBERS // max(1, self.n_numbers, size)
+        step = max(1, min(n, step if clock is None else min(step, int(CELLS / max(1.0, self.n_cells)))))
+        for first in range(0, n, step):
+            if clock is not None:
+                clock.check(what.format(first, n))
+            m = min(step, n - first)
+            joint = {} if self.joint is None else self.joint.draw_parameters(m, self._joint_rng)
+            families = zip([*self._tables, *self._gaussians], self._rngs.items(), strict=True)
+            every = [family.cut(joint[name]) if name in joint else family.draw(m, rng) for family, (name, rng) in families]
+            drawn, nodes = every[: len(self._tables)], every[len(self._tables) :]
+            means: dict[int, Array] = {}
+            pieces = []
+            for group in self._groups:
+                densities, of_targets = self._condition(group, nodes, m)
+                drawn += densities
+                pieces.append(len(densities))
+                means |= dict(zip(group.targets, of_targets, strict=True))
+            network = self._network if max(pieces, default=1) == 1 else self._as_network(pieces)
+            drawn += [np.repeat(likelihood[None], m, axis=0) for _, _, likelihood in self._likelihoods]
+            yield network, np.concatenate(drawn, axis=1) if drawn else np.zeros((m, 0)), means
 
     def _averages(self, network: Network, tables: Array, means: Mapping[int, Array]) -> Array:
         """The means of the targets at each draw, over the configurations of the finite parents of their groups."""
-        averaged, nothing = {}, _nothing_seen(network)
+        averaged, nothing = {}, np.full((1, network.n_variables), NONE, np.int32)
         for group in self._groups:
             weights = np.ones((len(tables), 1))
             if group.scope and group.targets:
@@ -361,15 +357,6 @@ class Redrawn:
         with np.errstate(invalid="ignore"):
             below = log_density - log_density.max(axis=1, keepdims=True)
         return in_pieces(below), [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]
-
-
-def _generator(seed: int, place: int) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(place,)))
-
-
-def _nothing_seen(network: Network) -> Codes:
-    """One row that shows no variable, for all lines of tables: evidence is cut out of them."""
-    return np.full((1, network.n_variables), NONE, np.int32)
 
 
 def in_pieces(logs: Array) -> list[Array]:
