@@ -229,18 +229,17 @@ def _model(model: Any) -> dict[str, Any]:
 
 def content(bn: BayesNet) -> dict[str, Any]:
     """What is written of a network."""
-    parts = bn._parts()
-    prior, statistics, estimate = parts["prior"], parts["statistics"], type(parts["estimate"]).__name__
+    prior, statistics = bn.prior, bn.statistics
     return {
-        "fit_info": parts["fit_info"],
-        "estimate": estimate.lower(),
-        "variables": [variable_to_dict(v) for v in parts["variables"].values()],
-        "parents": {n: list(parts["dag"].parents(n)) for n in parts["cpds"]},
-        "cpds": {n: cpd.to_dict() for n, cpd in parts["cpds"].items()},
+        "fit_info": bn.fit_info,
+        "estimate": type(bn.estimate).__name__.lower(),
+        "variables": [variable_to_dict(v) for v in bn.variables.values()],
+        "parents": {n: list(bn.dag.parents(n)) for n in bn},
+        "cpds": {n: bn[n].to_dict() for n in bn},
         "prior": None if prior is None else prior_to_dict(prior),
         "statistics": None if statistics is None else statistics_to_dict(statistics),
-        **({"incomplete": True, "hidden": sorted(parts["hidden"]), **covariance_to_dict(bn)} if parts["incomplete"] else {}),
-        **({"shared": [list(tie.nodes) for tie in parts["ties"]]} if parts["ties"] else {}),
+        **({"incomplete": True, "hidden": sorted(bn.hidden), **covariance_to_dict(bn)} if bn.incomplete else {}),
+        **({"shared": [list(nodes) for nodes in bn.shared]} if bn.shared else {}),
     }
 
 

@@ -246,11 +246,6 @@ class NetworkParts(NodeDistributions):
         bn._set(dag, variables, cpds, **fitted)
         return bn
 
-    def _parts(self) -> dict[str, Any]:
-        """What `of` takes, for writers of files."""
-        own = ("dag", "variables", "cpds", "hidden", "ties", "statistics", "prior", "estimate", "fit_info", "incomplete")
-        return {name: getattr(self, f"_{name}") for name in own}
-
     def with_cpds(self, cpds: Mapping[str, Cpd], dag: Dag | None = None) -> Self:
         """The same variables, and what `do` set, with other distributions, which were not estimated from anything.
 
