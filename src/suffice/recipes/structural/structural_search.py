@@ -15,7 +15,7 @@ from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Mean
 from suffice.graphs import Dag
 from suffice.incomplete.expected.expectations import IncompleteRows
-from suffice.iteration import OutOfTime, Progress
+from suffice.iteration import OutOfTime, Progress, TraceStep
 from suffice.learning.ascent.climb import Climb
 from suffice.learning.ascent.em_run import covariance_at
 from suffice.learning.incomplete.objective import NoEstimate
@@ -86,7 +86,7 @@ class _Within(Progress[Any]):
 
     tell: Callable[[str], None] = lambda what: None
 
-    def check(self, what: str = "", score: float | None = None) -> None:
+    def check(self, what: str = "", score: float | None = None, *, step: TraceStep | None = None) -> None:
         self.tell(what or f"searching, {len(self.trace):,} graphs")
 
 
