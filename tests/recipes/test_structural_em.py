@@ -677,9 +677,9 @@ def test_what_is_being_done_is_told(asia: Any, monkeypatch: pytest.MonkeyPatch) 
     told: list[str] = []
     check = Progress.check
 
-    def noted(self: Any, what: str = "") -> None:
+    def noted(self: Any, what: str = "", **more: Any) -> None:
         told.append(what)
-        check(self, what)
+        check(self, what, **more)
 
     monkeypatch.setattr(Progress, "check", noted)
     structural_em(data, hidden={"h": ["0", "1"]}, starts=2, rounds=1)
