@@ -17,9 +17,10 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.engines.encoding.doubts import Notes, doubts_about
-from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, bin_codes, code_type, state_codes
-from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, foreseen, found_by
-from suffice.engines.encoding.sources import Kind, Options, Source, checked_variables, cut, encode, readable, wrong_cell
+from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, code_type
+from suffice.engines.encoding.infer import CellsFound, Guess, encoder_for, foreseen, found_by
+from suffice.engines.encoding.numbers import Weights, bin_codes
+from suffice.engines.encoding.sources import Kind, Options, Source, cut, encode, readable, wrong_cell
 from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
 from suffice.engines.local.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
 from suffice.engines.local.local_bits import LocalBits
@@ -86,7 +87,7 @@ class Local(Engine):
             self.set_rows(self.n_rows)
 
     def declare(self, variables: Any) -> Engine:
-        return self._again(self.options.with_declared(checked_variables(variables, self.source)))
+        return self._again(self.options.declare(variables, self.source.names))
 
     def with_unknown(self, how: Literal["refuse", "missing"]) -> Engine:
         return self._again(replace(self.options, unknown=how))
@@ -126,16 +127,17 @@ class Local(Engine):
         wanted = self._unread(names)
         encoders: dict[str, Encoder] = {n: encoder_for(n, self.source, self.options) for n in wanted}
         if self.weights is not None and self._weight is None:
-            encoders[self.weights] = Weights()
+            encoders[self.weights] = Weights(decimal=self.source.decimal)
         if encoders:
             fresh, again = self._scan(encoders)
             self._tell_unknown(encoders)
             if again:
-                fresh |= self._scan({n: Guess(self.options, how) for n, how in again.items()})[0]
+                fresh |= self._scan({n: encoder_for(n, self.source, self.options, how) for n, how in again.items()})[0]
             self._keep(fresh)
-            doubts = doubts_about({n: self.seen[n].variable for n in wanted}, self._found, self.options, self.n_rows or 0)
-            self.seen |= {n: replace(self.seen[n], doubts=some) for n, some in doubts.items()}
-            self._noted.look(doubts)
+            variables = {n: self.seen[n].variable for n in wanted}
+            if doubts := doubts_about(variables, self._found, self.options, self.n_rows or 0):
+                self.seen |= {n: replace(self.seen[n], doubts=some) for n, some in doubts.items()}
+                self._noted.look(doubts)
         if self._weight is not None and not self._weighed:
             self._weigh(self._weight)
 
@@ -184,7 +186,7 @@ class Local(Engine):
                 self._weight = sink.column(name, None, np.dtype(np.float64))
                 continue
             self._found[name] = found = found_by(encoder, self.n_rows or 0)
-            how = self._reread(name, found)
+            how = self._reread(name, found) if found.guessed else None
             if how is None:
                 fresh[name] = self._finish_column(name, encoder, found, sink)
             else:
@@ -224,15 +226,13 @@ class Local(Engine):
 
     def _finish_column(self, name: str, encoder: Encoder, found: CellsFound, sink: Sink) -> Read:
         """The column that an encoder made, with what it turned out to be."""
-        variable = found.variable(name, self.options, self.source.categories(name))
+        variable = found.variable(name, self.options)
         settled = encoder.settled if isinstance(encoder, Guess) else encoder
         if not isinstance(settled, StateEncoder):
             states = isinstance(variable, Finite) and not found.are_states(name, self.options)
             dtype = code_type(variable.n_states) if isinstance(variable, Finite) and states else np.dtype(np.float64)
             read = Read(variable, found.n_missing, column=sink.column(name, None, dtype))
-            return (
-                self._recode_numbers(name, read, variable, state_codes) if isinstance(variable, Finite) and not states else read
-            )
+            return self._recode_numbers(name, read, variable) if isinstance(variable, Finite) and not states else read
         if not isinstance(variable, Finite) or not settled.codes:
             return Read(variable, found.n_missing, column=Nothing())
         order = np.array([variable.code(s) for s in settled.codes], np.int64)
@@ -242,12 +242,12 @@ class Local(Engine):
         read, variable = self.seen[name], binned_variable(bins, name, self)
         if not bins.width and (self.n_rows or 0) > SAMPLE:
             self._noted.say(f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows")
-        return self._recode_numbers(name, read, variable, bin_codes)
+        return self._recode_numbers(name, read, variable)
 
-    def _recode_numbers(self, name: str, read: Read, variable: Finite, codes: Callable[[Any, Finite], Any]) -> Read:
+    def _recode_numbers(self, name: str, read: Read, variable: Finite) -> Read:
         sink = self._sink([name])
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
-            sink.add({name: codes(read.column.rows(start, stop), variable)})
+            sink.add({name: bin_codes(read.column.rows(start, stop), variable)})
         return replace(read, variable=variable, column=sink.column(name, None, code_type(variable.n_states)))
 
     def _weigh(self, weight: Column) -> None:
@@ -314,7 +314,7 @@ class Local(Engine):
     def _blocks(self, encoders: Mapping[str, Encoder], keep: Sequence[str] = (), what: str = "reading rows") -> Generator[Block]:
         """The rows straight from their source, with columns to keep as they are; there may be none."""
         weights, start = self.weights, 0
-        every = encoders if weights is None else {**encoders, weights: Weights()}
+        every = encoders if weights is None else {**encoders, weights: Weights(decimal=self.source.decimal)}
         with closing(encode(self.source, every, keep, what)) as parts:
             whole = (({**chunks, **{(n,): batch[n] for n in keep}}, n_rows) for chunks, batch, n_rows in parts)
             for number, cells in enumerate(cut(whole)):
