@@ -11,7 +11,6 @@ import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from multiprocessing import get_context
@@ -22,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from suffice.engines import Data, Sum
-from suffice.engines.encoding.sources import Options, checked_variables, checked_words
+from suffice.engines.encoding.sources import Options, checked_words
 from suffice.engines.partitions.partitions import Partitions, Raw, cause_of
 from suffice.engines.views.sample import Distinct, Sample
 
@@ -109,6 +108,5 @@ def toy(
     blocks = [pa.concat_tables([table.slice(a, size)]).combine_chunks() for a in range(0, max(1, len(table)), size)]
     options = Options({}, weights, checked_words(how.get("missing", ())), how.get("integers"))
     engine = Toy(blocks, n, options, here, [])
-    declared = checked_variables(variables, engine)
-    engine = engine.again(replace(options, declared=declared))
+    engine = engine.again(options.declare(variables, engine.names))
     return Data(engine, engine.names)

@@ -104,6 +104,13 @@ def test_only_columns_of_numbers_are_read_with_decimal_commas(tmp_path: Path) ->
     assert cut.schema["x"].states == ("<0", ">=0")
 
 
+@pytest.mark.filterwarnings("ignore::suffice.errors.SufficeNote")
+def test_states_keep_their_decimal_commas_where_a_word_comes_late(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x;y\n" + "1,5;1\n2,5;1\n" * 600 + "k.A.;1\n")
+    assert sf.scan(path, decimal=",").schema["x"].states == ("1,5", "2,5", "k.A.")
+
+
 def test_what_is_no_dialect_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     for how, told in (

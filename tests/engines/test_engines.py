@@ -305,7 +305,7 @@ def test_a_relation_is_free_again_after_an_error() -> None:
 
 @pytest.mark.parametrize("declared", [None, {"s": ["a", "m"]}])
 def test_a_value_of_a_dictionary_that_occurs_late(declared: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suffice.engines.reading.files.BATCH", 1000)
+    monkeypatch.setattr("suffice.engines.reading.parquet.BATCH", 1000)
     pq.write_table(pa.table({"s": ["m"] * 5000 + ["a"] * 10 + ["z"]}), tmp_path / "t.parquet")
     data = scan(tmp_path / "t.parquet", declared)
     if declared is None:

@@ -11,7 +11,7 @@ from suffice.basis.libraries import pa
 from suffice.cli.arguments import RowOptions, TextOptions
 from suffice.cli.words.question import read_settings
 from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, choice, fields
-from suffice.engines.encoding.dialect import Dialect, TextPath
+from suffice.engines.reading.dialect import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import SchemaError, SufficeError, listing, nearest
@@ -48,8 +48,8 @@ def text_path(path: str, read: TextOptions) -> str:
     <class 'str'>
     """
     mark = None if read.separator is None else MARKS.get(read.separator, read.separator)
-    dialect = Dialect(mark, read.decimal, read.encoding)
-    return path if dialect == Dialect() else TextPath(path, dialect)
+    said = (mark, read.decimal, read.encoding)
+    return path if said == (None, ".", "utf-8") else TextPath(path, Dialect(*said))
 
 
 def graph_of(text: str) -> tuple[Any, Any]:

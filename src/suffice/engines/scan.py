@@ -14,13 +14,14 @@ import numpy as np
 
 from suffice.basis.libraries import nw, pa
 from suffice.engines.data import Data
-from suffice.engines.encoding.dialect import Dialect, TextPath
-from suffice.engines.encoding.sources import Options, Source, checked_variables, checked_words
+from suffice.engines.encoding.sources import Options, Source, checked_words
 from suffice.engines.engine import Engine
 from suffice.engines.local.local import Local
 from suffice.engines.reading.conll import SUFFIXES as CONLL
 from suffice.engines.reading.conll import Conll
-from suffice.engines.reading.files import SUFFIXES, Delimited, Parquet
+from suffice.engines.reading.dialect import AS_USUAL, Dialect, TextPath
+from suffice.engines.reading.files import SUFFIXES, Delimited
+from suffice.engines.reading.parquet import Parquet
 from suffice.errors import DataError, SchemaError, listing, nearest
 from suffice.errors.remedies import TEXT_OPTIONS
 from suffice.limits import bytes_of
@@ -125,26 +126,27 @@ def scan(
     age     Finite  <18 1, [18,65) 1, >=65 0
     ill     Finite  no 1, yes 1
     """
-    dialect = Dialect(separator, decimal, encoding)
+    said = (separator, decimal, encoding) != (None, ".", "utf-8")
+    dialect = Dialect(separator, decimal, encoding) if said else AS_USUAL
     if isinstance(x, Data):
-        if weights is not None or tuple(missing) or integers is not None or dialect != Dialect():
+        if weights is not None or tuple(missing) or integers is not None or said:
             raise DataError(
                 "weights, missing, integers and how text is written are said when rows are first scanned; scan their source again"
             )
         return x if variables is None else x.with_variables(variables)
     if integers not in (None, Real, Finite):
         raise SchemaError(f"integers are Real or Finite, not {integers!r}")
+    options = Options({}, None, checked_words(missing), integers, bytes_of(memory_limit))
     where = backend_of(x) if engine is None else engine
     if where is not None:
-        said = Options({}, None, checked_words(missing), integers, bytes_of(memory_limit))
-        return on_backend(x, where, said, variables, weights, dialect)
+        return on_backend(x, where, options, variables, weights, dialect)
     source = source_of(x, dialect)
-    column = _weights_column(weights, source)
-    options = Options(checked_variables(variables, source), column, checked_words(missing), integers, bytes_of(memory_limit))
-    rows = Local(source, options)
+    if isinstance(weights, str):
+        options = replace(options, weights=_weights_column(weights, source))
+    rows = Local(source, options if variables is None else options.declare(variables, source.names))
     if source.n_rows == 0:
         rows.set_rows(0)
-    if weights is not None and column is None:
+    if weights is not None and not isinstance(weights, str):
         rows.set_weights(weights)
     return Data(rows, rows.names)
 
@@ -156,8 +158,8 @@ def on_backend(x: Any, where: Any, options: Options, variables: Any, weights: An
     if weights is not None and not isinstance(weights, str):
         raise DataError(f"rows on {type(where).__name__} have their weights in a column: give its name")
     rows: Any = where.of_frame(x, options) if where.takes(x) else where.of_files(source_of(x, dialect), options)
-    column = _weights_column(weights, rows)
-    made = rows.again(replace(rows.options, weights=column, declared=checked_variables(variables, rows)))
+    column = None if weights is None else _weights_column(weights, rows)
+    made = rows.again(replace(rows.options, weights=column).declare(variables, rows.names))
     return Data(made, made.names)
 
 
@@ -188,9 +190,8 @@ def rows_with(x: Any, variables: Mapping[str, Any], word: str) -> Data:
     return rows.with_variables(variables).take(list(variables))
 
 
-def source_of(x: Any, dialect: Dialect = Dialect()) -> Source:  # noqa: B008 - a frozen value
+def source_of(x: Any, dialect: Dialect = AS_USUAL) -> Source:
     """The source of the rows of anything that `scan` takes, but `Data`."""
-    from suffice.engines.reading.frames import Relation, from_columns
 
     if isinstance(x, TextPath):
         dialect = x.dialect
@@ -198,8 +199,10 @@ def source_of(x: Any, dialect: Dialect = Dialect()) -> Source:  # noqa: B008 - a
         return from_paths([x], dialect)
     if isinstance(x, Sequence) and x and all(isinstance(p, (str, os.PathLike)) for p in x):
         return from_paths(x, dialect)
-    if dialect != Dialect():
+    if dialect != AS_USUAL:
         raise DataError(f"{TEXT_OPTIONS} are for text files: leave them out")
+    from suffice.engines.reading.frames import Relation, from_columns
+
     if isinstance(x, Mapping):
         return from_columns(x)
     if isinstance(x, np.ndarray):
@@ -237,9 +240,7 @@ def _frame(x: Any) -> Source:
     )
 
 
-def _weights_column(weights: Any, source: Source | Engine) -> str | None:
-    if not isinstance(weights, str):
-        return None
+def _weights_column(weights: str, source: Source | Engine) -> str:
     if weights not in source.names:
         raise DataError(f"the data have no column {weights!r} of weights{nearest(weights, source.names)}")
     if len(source.names) == 1:
@@ -250,13 +251,13 @@ def _weights_column(weights: Any, source: Source | Engine) -> str | None:
 PARQUET = (".parquet", ".pq")
 
 
-def from_paths(paths: Sequence[str | os.PathLike[str]], dialect: Dialect = Dialect()) -> Source:  # noqa: B008
+def from_paths(paths: Sequence[str | os.PathLike[str]], dialect: Dialect = AS_USUAL) -> Source:
     """The source of the rows of files."""
     files = [f for p in paths for f in matching_files(p)]
     suffixes = {suffix(f) for f in files}
     if suffixes <= set(SUFFIXES):
         return Delimited(files, [SUFFIXES[suffix(f)] for f in files], dialect)
-    if dialect != Dialect():
+    if dialect != AS_USUAL:
         raise DataError(f"{files[0]}: {TEXT_OPTIONS} are for .csv and .tsv files: leave them out")
     if suffixes <= set(PARQUET):
         return Parquet(files)
@@ -270,17 +271,21 @@ def matching_files(path: str | os.PathLike[str]) -> list[Path]:
     text = os.path.expanduser(os.fspath(path))
     if os.path.isdir(text):
         raise DataError(f"{text}: this is a directory; give its files, such as {os.path.join(text, '*.parquet')}")
-    if os.path.exists(text):
-        return [_check_suffix(Path(text))]
-    if glob.has_magic(text):
+    path = Path(text)
+    found = [path]
+    if not os.path.exists(text):
+        if not glob.has_magic(text):
+            if not path.parent.is_dir():
+                raise DataError(f"{text}: there is no directory {str(path.parent)!r}")
+            raise DataError(f"{text}: there is no such file{nearest(path.name, os.listdir(path.parent))}")
         found = sorted(Path(f) for f in glob.glob(text, recursive=True) if os.path.isfile(f))
         if not found:
             raise DataError(f"{text}: no file fits this pattern")
-        return [_check_suffix(f) for f in found]
-    parent = Path(text).parent
-    if not parent.is_dir():
-        raise DataError(f"{text}: there is no directory {str(parent)!r}")
-    raise DataError(f"{text}: there is no such file{nearest(Path(text).name, os.listdir(parent))}")
+    for file in found:
+        kind = suffix(file)
+        if kind not in (*SUFFIXES, *CONLL, *PARQUET) or (file.suffix.lower() == ".gz" and kind in PARQUET):
+            raise DataError(f"{file}: rows are read from .csv, .tsv, .conll, .conllu (also .gz) and .parquet files")
+    return found
 
 
 def suffix(path: Path) -> str:
@@ -290,9 +295,3 @@ def suffix(path: Path) -> str:
     '.csv'
     """
     return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
-
-
-def _check_suffix(path: Path) -> Path:
-    if suffix(path) not in (*SUFFIXES, *CONLL, *PARQUET) or (path.suffix.lower() == ".gz" and suffix(path) in PARQUET):
-        raise DataError(f"{path}: rows are read from .csv, .tsv, .conll, .conllu (also .gz) and .parquet files")
-    return path

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from suffice.engines.encoding.encode import missing_code
 from suffice.engines.engine import Array, Block, Floats, Seen, Step
 from suffice.errors import listing
 from suffice.output.display import OneTable
@@ -56,7 +55,7 @@ class Summarise(Step[dict[str, "Array | NumberSummary"]]):
 def _summary(cells: Array, size: int | None) -> Array | NumberSummary:
     if size is None:
         return NumberSummary.of(cells)
-    return np.bincount(cells[cells != missing_code(cells.dtype)], minlength=size)[:size]
+    return np.bincount(cells[cells != np.iinfo(cells.dtype).max], minlength=size)[:size]
 
 
 Summaries = Mapping[str, "Array | NumberSummary"]

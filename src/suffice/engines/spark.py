@@ -30,7 +30,8 @@ from suffice.engines.engine import ROWS, Engine, Sum, View
 from suffice.engines.partitions.partitions import Partitions, PartitionWork, Reader
 from suffice.engines.partitions.pieces import Piece, deal_out, row_groups, tables, text_files
 from suffice.engines.partitions.workers import HeldBlocks, Job, add_answers, package_version, plain_errors, remove_here, unwrap
-from suffice.engines.reading.files import Delimited, Parquet
+from suffice.engines.reading.files import Delimited
+from suffice.engines.reading.parquet import Parquet
 from suffice.engines.scan import Backend
 from suffice.engines.views.views import Viewed
 from suffice.errors import DataError, note, whole

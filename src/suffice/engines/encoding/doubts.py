@@ -10,15 +10,17 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.encoding.encode import MARKS, WITH_COMMA, is_integer_text, number
-from suffice.engines.encoding.infer import FEW, STATES, CellsFound
+from suffice.engines.encoding.encode import number
+from suffice.engines.encoding.infer import FEW, STATES, CellsFound, Values, is_integer_text
+from suffice.engines.encoding.numbers import MARKS, WITH_COMMA
 from suffice.errors import listing, note
 from suffice.errors.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
 from suffice.variables import Finite, NumbersStay, Variable, sorted_states
@@ -35,35 +37,25 @@ COLLISIONS = 10.0
 _IDENTIFIER = re.compile(r"(?:^|[^a-z])(?:id|uid|key|index|row|nr|uuid|guid)$|(?<=[a-z])(?:ID|Id|Key|Index|Nr)$")
 
 
-def words_among_numbers(states: Collection[str]) -> tuple[str, ...]:
-    """The one or two words in a column that would hold numbers without them; nothing if it is no such column.
-
-    >>> words_among_numbers(["1.5", "2", "NA"]), words_among_numbers(["2", "4", "more"]), words_among_numbers(["2", "5+"])
-    (('NA',), (), ())
-    >>> words_among_numbers([*map(str, range(541)), "<150"]), words_among_numbers([*(f"{i},5" for i in range(20)), "k.A."])
-    (('<150',), ('k.A.',))
-    """
-    words: list[str] = []
-    for state in states:
-        if number(state) is None and not WITH_COMMA.fullmatch(state):
-            words.append(state)
-            if len(words) > 2:
-                return ()
-    return tuple(words) if len(states) - len(words) >= (2 if MARKS.issuperset(words) else NUMBERS) else ()
-
-
 _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[-/.](\d{2}|\d{4})( .*)?")
 
 
-def commas(states: Collection[str]) -> bool:
-    """Whether the states are numbers with a comma in place of the decimal point.
+def words_among_numbers(states: Collection[str]) -> tuple[tuple[str, ...], bool]:
+    """The one or two words in a column that would hold numbers without them, none if it is no such column; and whether it then is
+    one of numbers with a comma in place of the decimal point.
 
-    >>> commas(["0,1", "0,25", "3"]), commas(["1,2", "a"]), commas(["1", "2"])
-    (True, False, False)
+    >>> words_among_numbers(["1.5", "2", "NA"]), words_among_numbers(["2", "4", "more"]), words_among_numbers(["2", "5+"])
+    ((('NA',), False), ((), False), ((), False))
+    >>> words_among_numbers([*map(str, range(541)), "<150"]), words_among_numbers([*(f"{i},5" for i in range(20)), "k.A."])
+    ((('<150',), False), (('k.A.',), True))
+    >>> words_among_numbers(["0,1", "0,25", "3"]), words_among_numbers(["1,2", "a"]), words_among_numbers(["1", "2"])
+    (((), True), ((), False), ((), False))
     """
-    with_comma = [s for s in states if WITH_COMMA.fullmatch(s)]
-    others = set(states).difference(with_comma)
-    return len(with_comma) >= 2 and all(map(is_integer_text, others))
+    words = tuple(islice((s for s in states if number(s) is None and not WITH_COMMA.fullmatch(s)), 3))
+    if len(words) > 2 or (words and len(states) - len(words) < (2 if MARKS.issuperset(words) else NUMBERS)):
+        return (), False
+    commas = {s for s in states if WITH_COMMA.fullmatch(s)}
+    return words, len(commas) >= 2 and all(map(is_integer_text, set(states).difference(commas, words)))
 
 
 @dataclass(frozen=True)
@@ -95,33 +87,31 @@ class Doubt:
 def doubts_about(
     variables: Mapping[str, Variable], found: Mapping[str, CellsFound], options: Options, n_rows: int
 ) -> dict[str, tuple[Doubt, ...]]:
-    """The doubts about each column of which nothing was declared."""
-    undeclared = [n for n in variables if options.declared.get(n, NumbersStay) is NumbersStay]
-    return {n: tuple(_doubts(n, variables[n], found[n], options, n_rows)) for n in undeclared}
+    """The doubts about columns of which nothing was declared."""
+    result: dict[str, tuple[Doubt, ...]] = {}
+    for name, variable in variables.items():
+        if options.declared.get(name, NumbersStay) is not NumbersStay:
+            continue
+        cells = found[name]
+        if cells.reading == "numbers" and cells.values is not None:
+            result[name] = tuple(_of_numbers(name, variable, cells.values, cells.integers, options))
+        elif isinstance(variable, Finite) and variable.inferred:
+            result[name] = tuple(_of_states(variable.states, cells, options, n_rows))
+    return {name: some for name, some in result.items() if some}
 
 
-def _doubts(name: str, variable: Variable, found: CellsFound, options: Options, n_rows: int) -> Iterable[Doubt]:
-    if found.values is not None and found.reading == "numbers":
-        yield from _of_numbers(name, variable, found, options)
-    elif isinstance(variable, Finite) and variable.inferred:
-        yield from _of_states(variable.states, found, options, n_rows)
-
-
-def _of_numbers(name: str, variable: Variable, found: CellsFound, options: Options) -> Iterable[Doubt]:
-    values = found.values
-    if values is None:
-        return
+def _of_numbers(name: str, variable: Variable, values: Values, integers: bool, options: Options) -> Iterable[Doubt]:
     if isinstance(variable, Finite):
         yield Doubt(
             CODED, f"numbers with {variable.n_states} {'value' if variable.n_states == 1 else 'values'}, taken for states"
         )
-    elif _are_running(name, values.different):
+    elif values.different is not None and _are_running(name, values.different):
         yield Doubt(RUNNING, "whole numbers that all differ: an identifier?")
-    elif values.few and values.whole and found.integers and options.integers is None and name not in options.declared:
+    elif values.few and values.whole and integers and options.integers is None and name not in options.declared:
         yield Doubt(FEW_NUMBERS, f"whole numbers with {len(values.few)} values: states?")
 
 
-def _are_running(name: str, different: npt.NDArray[np.float64] | None) -> bool:
+def _are_running(name: str, x: npt.NDArray[np.float64]) -> bool:
     """Whether whole numbers that are all different are running numbers, or others that only tell rows apart: too many for that to
     be chance, or under a name that says so.
 
@@ -130,8 +120,7 @@ def _are_running(name: str, different: npt.NDArray[np.float64] | None) -> bool:
     >>> [n for n in ("id", "patient_id", "PatientID", "Unnamed: 0", "paid", "valid") if _are_running(n, np.arange(100.0) ** 3)]
     ['id', 'patient_id', 'PatientID', 'Unnamed: 0']
     """
-    x = different
-    if x is None or len(x) < FEW:
+    if len(x) < FEW:
         return False
     expected = len(x) * (len(x) - 1) / 2 / (x.max() - x.min() + 1)
     named = name in ("Unnamed: 0", "ID", "Id", "KEY", "INDEX", "NR") or _IDENTIFIER.search(name) is not None
@@ -139,38 +128,26 @@ def _are_running(name: str, different: npt.NDArray[np.float64] | None) -> bool:
 
 
 def _of_states(states: Sequence[str], found: CellsFound, options: Options, n_rows: int) -> Iterable[Doubt]:
+    words, commas = words_among_numbers(states)
+    # A minus beside a plus is no mark of a missing cell, nor is a full stop beside a comma.
+    meant = {"?", "-", "."} if "," in states else {"-"} if "+" in states else set()
     if len(states) > FEW and (found.dates or all(map(_DATE.fullmatch, states))):
         yield Doubt(DATES, f"dates, {len(states):,} of them: an identifier?")
-    elif commas(states):
+    elif commas and not words:
         yield Doubt(COMMAS if found.guessed else COMMAS_IN_TEXT, "numbers with decimal commas?")
-    elif words := words_among_numbers(states):
-        rest = set(states).difference(words)
-        if options.integers is Finite and all(map(is_integer_text, rest)):  # what is left may be states all the same
-            yield from _of_marks(states)
-        else:
-            yield Doubt(WORDS if found.guessed else WORDS_IN_TEXT, f"numbers but for {listing(words)}", words)
-            if commas(rest):
-                yield Doubt(COMMAS if found.guessed else COMMAS_IN_TEXT, "with decimal commas?")
-    elif len(states) > max(FEW, 0.9 * n_rows):
+    # Where whole numbers are to be states, they are such beside words, too.
+    elif words and not (options.integers is Finite and all(is_integer_text(s) for s in states if s not in words)):
+        yield Doubt(WORDS if found.guessed else WORDS_IN_TEXT, f"numbers but for {listing(words)}", words)
+        if commas:
+            yield Doubt(COMMAS if found.guessed else COMMAS_IN_TEXT, "with decimal commas?")
+    elif not words and len(states) > max(FEW, 0.9 * n_rows):
         yield Doubt(NAMES, "nearly as many states as rows: an identifier?")
-    else:
-        yield from _of_marks(states)
-    if twins := tuple(s for s in states if s != s.strip() and s.strip() in states):  # apart from blanks the same
-        yield Doubt(
-            BLANKS, f"{listing(twins, 2)} beside {listing([t.strip() for t in twins], 2)}: the same?", twins, _bare(states)
-        )
-
-
-def _of_marks(states: Sequence[str]) -> Iterable[Doubt]:
-    """States that look like marks for a missing cell; a minus beside a plus does not, nor a full stop beside a comma."""
-    meant = {"?", "-", "."} if "," in states else {"-"} if "+" in states else set()
-    if marks := tuple(s for s in states if s in MARKS and s not in meant):
+    elif marks := tuple(s for s in states if s in MARKS and s not in meant):
         yield Doubt(MARKED, f"{listing(marks)}: a missing cell?", marks)
-
-
-def _bare(states: Sequence[str]) -> tuple[str, ...]:
-    bare = sorted_states(s.strip() for s in states)
-    return tuple(bare) if len(bare) <= STATES else ()
+    if twins := tuple(s for s in states if s != s.strip() and s.strip() in states):  # apart from blanks the same
+        bare = sorted_states(s.strip() for s in states)
+        some = tuple(bare) if len(bare) <= STATES else ()
+        yield Doubt(BLANKS, f"{listing(twins, 2)} beside {listing([t.strip() for t in twins], 2)}: the same?", twins, some)
 
 
 def _integers(kind: str, name: str, doubts: Sequence[Doubt]) -> Remedy:
@@ -231,17 +208,12 @@ WORDS_IN_TEXT = Cause(
 )
 
 
-def _sentence(about: Mapping[str, Doubt], names: Sequence[str]) -> str:
-    some = [about[n] for n in names]
-    return some[0].kind.sentence(names, some)
-
-
+@dataclass
 class Notes:
     """What was noted of columns. The user is told it of each of them once, also where they are read again (`told`)."""
 
-    def __init__(self, told: set[object]) -> None:
-        self.all: list[str] = []
-        self.told = told
+    told: set[object]
+    all: list[str] = field(default_factory=list)
 
     def look(self, doubts: Mapping[str, Sequence[Doubt]]) -> None:
         """Note the doubts about columns, those of one kind together."""
@@ -262,3 +234,8 @@ class Notes:
         """Note something else."""
         self.all.append(message)
         note(message)
+
+
+def _sentence(about: Mapping[str, Doubt], names: Sequence[str]) -> str:
+    some = [about[n] for n in names]
+    return some[0].kind.sentence(names, some)

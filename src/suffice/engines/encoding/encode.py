@@ -1,13 +1,12 @@
-"""Encoding: from the cells of a column to codes of states or to numbers, chunk by chunk.
+"""Encoding: from the cells of a finite column to codes of its states, chunk by chunk; columns of numbers are in `numbers`.
 
 A finite column becomes one byte a cell (more where there are more than 255 states), and the largest code of its type means
-missing; a column of numbers becomes float64, and NaN means missing. Where the states are not declared, codes are given in
-the order of discovery; `recode` puts them in the order of the states once all are known.
+missing. Where the states are not declared, codes are given in the order of discovery; `recode` puts them in the order of the
+states once all are known.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Collection, Iterable
 from itertools import repeat
@@ -18,29 +17,16 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import pa, pc, pt
 from suffice.errors import WAY_OUT, listing, nearest
-from suffice.errors.remedies import DECIMAL_COMMA, argument
-from suffice.variables import LIST, Finite, state_text
+from suffice.variables import LIST, state_text
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
-Floats = npt.NDArray[np.float64]
 
 MAX_STATES = 2**20
 """A column with more different texts than this is not encoded unless its states are declared."""
 
-SHORT = 32
-"""Cells that are looked at one by one sooner than Arrow is called for them: there may be many thousands of columns."""
-
-_NUMBER = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*", re.ASCII)
-_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+NUMBER = re.compile(r"[ \t]*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?[ \t]*", re.ASCII)
 _WITH_POINT = re.compile(r"^[+-]?[0-9.]+(?:\.|e)", re.IGNORECASE)
 _NOT_FINITE = re.compile(r"[ \t]*[+-]?(nan|inf|infinity)[ \t]*", re.IGNORECASE | re.ASCII)
-
-
-WITH_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-"""A number with a comma in place of the decimal point."""
-
-MARKS = frozenset({"?", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "null", "NULL", "-", "."})
-"""Words that often mean a missing cell. Only the empty cell does, unless the user says so; these are noted."""
 
 
 class Wrong(Exception):
@@ -51,18 +37,6 @@ class Wrong(Exception):
         self.row, self.message = row, message
 
 
-class NotANumber(Wrong):
-    """A cell of text where a number should be; `endless` if it reads as a number that is not finite."""
-
-    def __init__(self, row: int, text: str, *, endless: bool = False) -> None:
-        why = "is not a finite number" if endless else "is not a number"
-        shown = text if len(text) <= 60 else text[:60] + "…"
-        hint = f"; if it means missing, say so with {argument('missing')}" if endless or text in MARKS else ""
-        hint = f"; if the comma is a decimal mark, say so: {DECIMAL_COMMA}" if WITH_COMMA.fullmatch(text) else hint
-        super().__init__(row, f"{shown!r} {why}{hint}")
-        self.text, self.endless = text, endless
-
-
 def code_type(n_states: int) -> np.dtype[Any]:
     """The smallest type that holds the codes of so many states and one for missing.
 
@@ -70,15 +44,6 @@ def code_type(n_states: int) -> np.dtype[Any]:
     (dtype('uint8'), dtype('uint16'))
     """
     return np.dtype(np.uint8 if n_states <= 255 else np.uint16 if n_states <= 65535 else np.uint32)
-
-
-def missing_code(dtype: npt.DTypeLike) -> int:
-    """The code that means missing.
-
-    >>> missing_code("uint8")
-    255
-    """
-    return int(np.iinfo(np.dtype(dtype)).max)
 
 
 def map_codes(indices: npt.NDArray[Any], table: Codes) -> Codes:
@@ -99,9 +64,8 @@ def recode(codes: Codes, order: npt.NDArray[Any], dtype: np.dtype[Any]) -> Codes
     """
     if codes.dtype == dtype and np.array_equal(order, np.arange(len(order))):
         return codes
-    nothing = missing_code(dtype)
-    table = np.full(256 if codes.dtype == np.uint8 else len(order) + 1, nothing, dtype)
-    known = order[: missing_code(codes.dtype)]
+    table = np.full(256 if codes.dtype == np.uint8 else len(order) + 1, np.iinfo(dtype).max, dtype)
+    known = order[: np.iinfo(codes.dtype).max]
     table[: len(known)] = known
     return map_codes(codes, table) if codes.dtype == np.uint8 else np.asarray(table[np.minimum(codes, len(order))])
 
@@ -141,12 +105,6 @@ def texts(values: Any) -> list[str | None]:
     return [None if v is None or v == "" or v != v else state_text(v) for v in cells]
 
 
-def is_list_of_texts(arrow_type: Any) -> bool:
-    """Whether cells of this type are lists of texts."""
-    lists = pt.is_list(arrow_type) or pt.is_large_list(arrow_type)
-    return bool(lists and (pt.is_string(arrow_type.value_type) or pt.is_large_string(arrow_type.value_type)))
-
-
 def list_texts(values: Any) -> Any:
     """Lists of texts as texts, with a mark before each item.
 
@@ -165,11 +123,7 @@ def number(text: str) -> float | None:
     >>> number(" +1e3 "), number("1_000"), number("0x1"), number("1e999")
     (1000.0, None, None, inf)
     """
-    return float(text) if _NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text) else None
-
-
-def is_integer_text(text: str) -> bool:
-    return _INTEGER.fullmatch(text) is not None
+    return float(text) if NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text) else None
 
 
 class Encoder(Protocol):
@@ -192,11 +146,12 @@ class StateEncoder:
         fixed: bool,
         missing: Collection[str] = (),
         dates: bool = False,
+        ordered: bool = False,
         unknown: Literal["refuse", "missing"] | None = None,
     ) -> None:
         self.codes = {state: code for code, state in enumerate(known)}
         self.fixed, self.missing, self.unknown = fixed, frozenset(missing), unknown
-        self.dates = dates
+        self.dates, self.ordered = dates, ordered
         self.strange: dict[str, int] = {}
         """How many cells hold each state that is not known, where they are taken for missing."""
         self.n_missing = 0
@@ -204,22 +159,23 @@ class StateEncoder:
 
     def encode(self, chunk: Any) -> Codes:
         """The codes of a chunk."""
-        chunk = list_texts(chunk) if is_list_of_texts(chunk.type) else chunk
+        chunk = list_texts(chunk) if pt.is_nested(chunk.type) else chunk
         occurring = not pt.is_dictionary(chunk.type)
         encoded = chunk.dictionary_encode() if occurring else chunk
-        nulls = encoded.indices.null_count
-        absent = encoded.is_null().to_numpy(zero_copy_only=False) if nulls else None
-        plain = _plain(encoded.indices, absent)
-        if nulls == len(chunk):
-            dtype = code_type(len(self.codes))
-            table = np.full(1, missing_code(dtype), dtype)
+        indices, n = encoded.indices, len(encoded)
+        # Arrow may have anything where a cell is absent, and its `to_numpy` loads pandas.
+        absent = encoded.is_null().to_numpy(zero_copy_only=False) if indices.null_count else None
+        kind = np.dtype(str(indices.type))
+        plain = np.frombuffer(indices.buffers()[1], kind, n, indices.offset * kind.itemsize) if n else np.zeros(0, kind)
+        plain = plain if absent is None else plain * ~absent
+        if indices.null_count == n:
+            table = np.zeros(1, code_type(len(self.codes)))
         else:
             table = self._table(encoded.dictionary, plain, None if absent is None else ~absent, occurring)
-        codes = map_codes(plain, table)
-        nothing = missing_code(codes.dtype)
+        codes, nothing = map_codes(plain, table), np.iinfo(table.dtype).max
         if absent is not None:
             codes = codes | -absent.astype(codes.dtype)  # minus one is the largest code; many times faster than a choice per cell
-        if nulls or nothing in table:
+        if absent is not None or nothing in table:
             self.n_missing += int(np.count_nonzero(codes == nothing))
         return codes
 
@@ -227,9 +183,12 @@ class StateEncoder:
         """The code of each value of an Arrow dictionary."""
         if self._last is not None and self._last[0].equals(dictionary):
             return self._last[1]
-        words = [self._match_state(w) for w in texts(dictionary)] if self.fixed else texts(dictionary)
-        codes, missing = self.codes, self.missing
+        words, codes, missing = texts(dictionary), self.codes, self.missing
         strange = [i for i, w in enumerate(words) if w not in codes and w is not None and w not in missing]
+        if strange and self.fixed:
+            for i in strange:
+                words[i] = self._match_state(words[i] or "")
+            strange = [i for i in strange if words[i] not in codes]
         n_strange = len(strange)
         if strange and (self.fixed or not occurring):
             seen = indices if valid is None else indices[valid]
@@ -252,7 +211,7 @@ class StateEncoder:
                 0, f"there are more than {MAX_STATES:,} different texts, as in an identifier; leave the column out, or declare it"
             )
         dtype = code_type(len(self.codes))
-        nothing = missing_code(dtype)
+        nothing = int(np.iinfo(dtype).max)
         table = np.fromiter(map(codes.get, words, repeat(nothing)), dtype, len(words))  # type: ignore[arg-type]
         if missing:
             table[[w in missing for w in words]] = nothing
@@ -260,10 +219,8 @@ class StateEncoder:
         self._last = (dictionary, table) if len(strange) == n_strange else None
         return table
 
-    def _match_state(self, word: str | None) -> str | None:
+    def _match_state(self, word: str) -> str:
         """The declared state that a cell means which has blanks around it, or is a number written in another way: 1.0 for 1."""
-        if word is None or not self.fixed or word in self.codes or word in self.missing:
-            return word
         bare = word.strip()
         x = number(bare) if _WITH_POINT.search(bare) else None
         return bare if bare in self.codes else word if x is None or state_text(x) not in self.codes else state_text(x)
@@ -279,142 +236,3 @@ class StateEncoder:
         hint = nearest(word, self.codes) or f"; the states are {listing(self.codes)}"
         way_out = ("" if hint.endswith("?") else ";") + WAY_OUT if self.unknown == "refuse" else ""
         raise Wrong(row, f"{word!r} is not a state{hint}{way_out}")
-
-
-def _plain(indices: Any, absent: npt.NDArray[np.bool_] | None) -> npt.NDArray[Any]:
-    """The indices of a dictionary, 0 where a cell is absent: Arrow may have anything there, and its `to_numpy` loads pandas."""
-    kind, n = np.dtype(str(indices.type)), len(indices)
-    held = np.frombuffer(indices.buffers()[1], kind, n, indices.offset * kind.itemsize) if n else np.zeros(0, kind)
-    return held if absent is None else held * ~absent
-
-
-class NumberEncoder:
-    """The encoder of a column of numbers; `whole` if only 0, 1, 2, … are allowed, with a `family` what is possible by it."""
-
-    def __init__(self, *, missing: Collection[str] = (), whole: bool = False, family: Any = None) -> None:
-        self.missing, self.whole, self.family = frozenset(missing), whole, family
-        self.n_missing = 0
-
-    def encode(self, chunk: Any) -> Floats:
-        """The numbers of a chunk, NaN where they are missing."""
-        values = self._parse(chunk) if _is_text(chunk) else self._cast(chunk)
-        words = [x for x in map(number, self.missing) if x is not None]
-        if words:
-            values = np.where(np.isin(values, words), np.nan, values)
-        if np.isinf(values).any():
-            row = int(np.argmax(np.isinf(values)))
-            raise NotANumber(row, str(chunk[row].as_py()), endless=True)
-        if self.whole:
-            broken = (values < 0) | (np.floor(values) < values)
-            if broken.any():
-                row = int(np.argmax(broken))
-                raise Wrong(row, f"{chunk[row].as_py()!r} is not a count; counts are 0, 1, 2, ...")
-        if self.family is not None and (wrong := self.family.impossible(values)).any():
-            row = int(np.argmax(wrong))
-            raise Wrong(row, f"{chunk[row].as_py()!r} is not possible by {self.family!r}, which is of {self.family.support}")
-        self.n_missing += int(np.count_nonzero(np.isnan(values)))
-        return values
-
-    def _cast(self, chunk: Any) -> Floats:
-        if pt.is_dictionary(chunk.type):
-            chunk = chunk.dictionary_decode()
-        if pt.is_boolean(chunk.type):
-            chunk = chunk.cast(pa.int8())
-        values: Floats = chunk.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return values
-
-    def _parse(self, chunk: Any) -> Floats:
-        """Text as numbers: by Arrow where it understands every cell, otherwise each different text by our own rule."""
-        if len(chunk) <= SHORT and (pt.is_string(chunk.type) or pt.is_large_string(chunk.type)):
-            return self._parsed_words(chunk.to_pylist())
-        if not pt.is_dictionary(chunk.type):
-            nothing = pc.is_in(chunk, value_set=pa.array(["", *self.missing], chunk.type))
-            blanked = pc.if_else(nothing, pa.scalar(None, chunk.type), chunk) if nothing.true_count else chunk
-            try:
-                values: Floats = blanked.cast(pa.float64()).to_numpy(zero_copy_only=False)
-                if np.isfinite(values).sum() == len(values) - blanked.null_count:
-                    return values
-            except pa.ArrowInvalid:
-                pass
-            chunk = chunk.dictionary_encode()
-        return self._parsed_each(chunk)
-
-    def _parsed_words(self, cells: list[str | None]) -> Floats:
-        """A few cells, one by one."""
-        words = [None if not w or w in self.missing else w for w in cells]
-        parsed = [None if w is None else number(w) for w in words]
-        found = [
-            (x is not None, row, w)
-            for row, (w, x) in enumerate(zip(words, parsed, strict=True))
-            if w is not None and (x is None or not math.isfinite(x))
-        ]
-        if found:
-            endless, row, word = min(found)
-            raise NotANumber(row, word, endless=endless)
-        return np.array([np.nan if x is None else x for x in parsed], np.float64)
-
-    def _parsed_each(self, chunk: Any) -> Floats:
-        words = [None if w in self.missing else w for w in texts(chunk.dictionary)]
-        parsed = [None if w is None else number(w) for w in words]
-        strange = [i for i, x in enumerate(parsed) if words[i] is not None and (x is None or not np.isfinite(x))]
-        indices = chunk.indices.cast("int64").fill_null(len(words)).to_numpy()
-        if strange:
-            first = first_rows(indices, len(words) + 1)
-            found = [(parsed[i] is not None, int(first[i]), words[i] or "") for i in strange if first[i] >= 0]
-            if found:
-                endless, row, word = min(found)
-                raise NotANumber(row, word, endless=endless)
-        table: Floats = np.array([np.nan if x is None else x for x in parsed] + [np.nan])
-        return np.asarray(table[indices])
-
-
-class Cuts:
-    """The encoder of a column of numbers that is cut into bins; cells may also be the names of the bins."""
-
-    def __init__(self, variable: Finite, *, missing: Collection[str] = ()) -> None:
-        self.variable, self.numbers = variable, NumberEncoder(missing=missing)
-        self._names = StateEncoder(variable.states, fixed=True, missing=missing)
-
-    @property
-    def n_missing(self) -> int:
-        return self.numbers.n_missing + self._names.n_missing
-
-    def encode(self, chunk: Any) -> Codes:
-        """The bins of a chunk."""
-        try:
-            return bin_codes(self.numbers.encode(chunk), self.variable)
-        except NotANumber as wrong:
-            if wrong.text not in self._names.codes:
-                raise
-            return self._names.encode(chunk)
-
-
-def bin_codes(values: Floats, variable: Finite) -> Codes:
-    """The bin of each number.
-
-    >>> from suffice import Bins
-    >>> bin_codes(np.array([17.0, 18.0, np.nan]), Bins([18]).finite("age", [18]))
-    array([  0,   1, 255], dtype=uint8)
-    """
-    dtype = code_type(variable.n_states)
-    codes = np.searchsorted(np.asarray(variable.cuts, np.float64), values, side="right").astype(dtype)
-    codes[np.isnan(values)] = missing_code(dtype)
-    return codes
-
-
-def state_codes(values: Floats, variable: Finite) -> Codes:
-    """The state of each number, where the states are numbers in their order.
-
-    >>> state_codes(np.array([2.5, 0.0, np.nan]), Finite("x", ["0", "2.5"]))
-    array([  1,   0, 255], dtype=uint8)
-    """
-    dtype = code_type(variable.n_states)
-    codes = np.searchsorted(np.array([float(s) for s in variable.states]), values).astype(dtype)
-    codes[np.isnan(values)] = missing_code(dtype)
-    return codes
-
-
-def _is_text(chunk: Any) -> bool:
-    kind = chunk.type.value_type if pt.is_dictionary(chunk.type) else chunk.type
-    tests = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary)
-    return any(test(kind) for test in tests)

@@ -9,6 +9,7 @@ were already encoded is read once more. Of numbers the different values are know
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -16,21 +17,9 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.basis.libraries import pc, pt
-from suffice.engines.encoding.encode import (
-    SHORT,
-    Codes,
-    Cuts,
-    Encoder,
-    Floats,
-    NotANumber,
-    NumberEncoder,
-    StateEncoder,
-    Wrong,
-    is_integer_text,
-    number,
-    texts,
-)
-from suffice.engines.encoding.sources import Categories, Kind, Options, Source
+from suffice.engines.encoding.encode import Codes, Encoder, StateEncoder, Wrong, number
+from suffice.engines.encoding.numbers import MARKED, NUMBERS, Cuts, Floats, NotANumber, NumberEncoder, refuse_mark
+from suffice.engines.encoding.sources import Kind, Options, Source
 from suffice.errors import DataError
 from suffice.variables import Bins, Count, Distributed, Finite, NumbersStay, Real, Variable, sorted_states, state_text
 
@@ -68,37 +57,21 @@ class Values:
     def of(cls, numbers: Floats) -> Values:
         """Those of some cells, of which NaN is missing."""
         present = numbers[~np.isnan(numbers)] if np.isnan(numbers).any() else numbers
-        start = cls(0)._with(present[:100])  # enough to see that most columns are neither few nor different
-        return start if len(present) <= 100 else start._with(present[100:])
-
-    def _with(self, present: Floats) -> Values:
-        if self.few is None and self.different is None:
-            return Values(self.n + len(present), None, self.whole, None)
-        whole = self.whole and bool((np.floor(present) == present).all())
-        few = self._few(present, whole) if self.few is not None else None
-        different = _all_different(self.different, present) if whole else None
-        return Values(self.n + len(present), few, whole, different)
-
-    def _few(self, present: Floats, whole: bool) -> frozenset[float] | None:
-        known = self.few or frozenset()
-        if not len(present):
-            return known
-        low, high = float(present.min()), float(present.max())
-        if whole and high - low < 2**16:
-            found = frozenset(low + float(i) for i in np.flatnonzero(np.bincount((present - low).astype(np.int64))))
-        else:
-            some = [*known, *map(float, np.unique(present[:1000]))]
-            rest = present if len(some) > FEW else present[~np.isin(present, some)]
-            found = frozenset([*some, *map(float, np.unique(rest[:1000]))])
-            if len(found) <= FEW and len(rest) > 1000:
-                found |= frozenset(map(float, np.unique(rest)))
-        return _only_few(known | found, whole)
+        few: frozenset[float] | None = frozenset()
+        different: Floats | None = np.empty(0)
+        whole = True
+        for some in (present[:100], present[100:]):  # enough to see that most columns are neither few nor different
+            if len(some) and (few is not None or different is not None):
+                whole = whole and bool((np.floor(some) == some).all())
+                few = None if few is None else _few(few, some, whole)
+                different = _all_different(different, some) if whole else None
+        return cls(len(present), few, whole, different)
 
     def __add__(self, other: Values) -> Values:
         if not self.n:
             return other
         whole = self.whole and other.whole
-        few = None if self.few is None or other.few is None else _only_few(self.few | other.few, whole)
+        few = None if self.few is None or other.few is None else _few(self.few, np.array([*other.few]), whole)
         full = self.different is not None and len(self.different) >= FIRST
         different = None if other.different is None and not full else _all_different(self.different, other.different)
         return Values(self.n + other.n, few, whole, different if whole else None)
@@ -118,8 +91,20 @@ class Values:
         return (len(self.few) == 2 < self.n) or (self.whole and 0 < len(self.few) <= STATES and self.n >= ROWS)
 
 
-def _only_few(values: frozenset[float], whole: bool) -> frozenset[float] | None:
-    return values if len(values) <= (FEW if whole else 2) else None
+def _few(known: frozenset[float], present: Floats, whole: bool) -> frozenset[float] | None:
+    """The different values, if there are not too many of them."""
+    if not len(present):
+        return known
+    low, high = float(present.min()), float(present.max())
+    if whole and high - low < 2**16:
+        found = known.union(low + float(i) for i in np.flatnonzero(np.bincount((present - low).astype(np.int64))))
+    else:
+        some = [*known, *map(float, np.unique(present[:1000]))]
+        rest = present if len(some) > FEW else present[~np.isin(present, some)]
+        found = frozenset([*some, *map(float, np.unique(rest[:1000]))])
+        if len(found) <= FEW and len(rest) > 1000:
+            found |= frozenset(map(float, np.unique(rest)))
+    return found if len(found) <= (FEW if whole else 2) else None
 
 
 def _all_different(known: Floats | None, more: Any) -> Floats | None:
@@ -131,24 +116,24 @@ def _all_different(known: Floats | None, more: Any) -> Floats | None:
     return together if (together[1:] != together[:-1]).all() else None
 
 
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+
 PEEK = 1000
 """Rows by which a column is first taken for numbers or for states."""
 
 
 class Guess:
-    """The encoder of cells of a text file of which nothing is declared; `reading` once it is known how they must be read."""
+    """The encoder of cells of a text file of which nothing is declared, with its decimal mark; `reading` says how they must be
+    read, once this is known."""
 
-    def __init__(self, options: Options, reading: str | None = None) -> None:
-        self.options = options
-        self.encoder: Undeclared | StateEncoder | None = self._encoder(reading) if reading else None
+    def __init__(self, options: Options, decimal: str, reading: str | None = None) -> None:
+        self.options, self.decimal, self.reading = options, decimal, reading
+        self._states = StateEncoder((), fixed=False, missing=options.missing)
+        self.settled: Undeclared | StateEncoder = Undeclared(missing=options.missing, decimal=decimal)
+        """The encoder that this one became."""
         self.mistaken = False
         self.endless: NotANumber | None = None
         self._rows = 0
-
-    @property
-    def settled(self) -> Undeclared | StateEncoder:
-        """The encoder that this one became."""
-        return self.encoder or self._encoder("numbers")
 
     @property
     def n_missing(self) -> int:
@@ -156,37 +141,40 @@ class Guess:
 
     def encode(self, chunk: Any) -> Codes | Floats | None:
         """The codes or numbers of a chunk; None once it is clear that this column must be read again."""
-        if self.encoder is None:
-            self.encoder = self._encoder(self._first_guess(chunk))
+        if not self._rows:
+            reading = self.reading or self._first_guess(chunk.slice(0, PEEK))
+            self.settled = self._states if reading == "states" else self.settled
         row, self._rows = self._rows, self._rows + len(chunk)
-        if self.mistaken or isinstance(self.encoder, StateEncoder):
-            return None if self.mistaken else self.encoder.encode(chunk)
+        if self.mistaken:
+            return None
         try:
-            numbers = self.encoder.encode(chunk)
+            return self.settled.encode(chunk)
         except NotANumber as wrong:
-            if row == 0 and not wrong.endless:
-                self.encoder = self._encoder("states")
-                return self.encoder.encode(chunk)
-            # Text may still follow a number that is not finite, and would make it a state like any other.
-            wrong.row += row
-            self.endless = self.endless or (wrong if wrong.endless else None)
-            self.mistaken = not wrong.endless
-            return np.zeros(len(chunk)) if wrong.endless else None
-        self.encoder.integers = self.encoder.integers and not _has_points(chunk)
-        return numbers
+            if row or wrong.endless:
+                # Text may still follow a number that is not finite, and would make it a state like any other.
+                wrong.row += row
+                self.endless = self.endless or (wrong if wrong.endless else None)
+                self.mistaken = not wrong.endless
+                return np.zeros(len(chunk)) if wrong.endless else None
+            self.settled = self._states
+        return self.settled.encode(chunk)
 
-    def _first_guess(self, chunk: Any) -> str:
-        if len(chunk) <= SHORT and pt.is_string(chunk.type):
-            found = {w for w in chunk.to_pylist() if w and w not in self.options.missing}
-            return reads_as(sorted(found), self.options.integers is Finite)
-        chunk = chunk.slice(0, PEEK)
-        values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk.dictionary_encode().dictionary
-        words = [w for w in texts(values) if w is not None and w not in self.options.missing]
+    def _first_guess(self, cells: Any) -> str:
+        """How the first cells read. Numbers but for thousands marks are refused, where more than a few cells were looked at."""
+        words = [w for w in pc.unique(cells).to_pylist() if w and w not in self.options.missing]
+        plain = [w for w in words if NUMBERS[self.decimal].fullmatch(w)]
+        if len(plain) < len(words) and (self.decimal == "," or pt.is_dictionary(cells.type)):
+            marked = [w for w in words if MARKED[self.decimal].fullmatch(w)]
+            if marked and len(plain) + len(marked) == len(words):
+                row, text = next((i, w) for i, w in enumerate(cells.to_pylist()) if w in marked)
+                refuse_mark(row, text, self.decimal)
+        elif self.decimal == ",":
+            words = [w.replace(",", ".") for w in words]
         return reads_as(words, self.options.integers is Finite)
 
-    def _encoder(self, reading: str) -> Undeclared | StateEncoder:
-        missing = self.options.missing
-        return StateEncoder((), fixed=False, missing=missing) if reading == "states" else Undeclared(missing=missing)
+
+def is_integer_text(text: str) -> bool:
+    return _INTEGER.fullmatch(text) is not None
 
 
 def reads_as(words: Sequence[str], integers_finite: bool) -> str:
@@ -201,37 +189,20 @@ def reads_as(words: Sequence[str], integers_finite: bool) -> str:
     return "numbers" if not words or (numeric and not integers) else "states"
 
 
-def _has_points(chunk: Any) -> bool:
-    """Whether some number is written with a point or an exponent, so that the column is not one of integers."""
-    values = chunk.dictionary if hasattr(chunk, "dictionary") else chunk
-    if len(values) <= SHORT and pt.is_string(values.type):
-        return any(mark in word for word in values.to_pylist() if word for mark in ".eE")
-    return bool(pc.any(pc.match_substring_regex(values, "[.eE]")).as_py())
-
-
 class Undeclared(NumberEncoder):
     """The encoder of numbers of which nothing is declared: numbers, unless there are few of them. `integers` says that all of
     them were written, or typed, as such."""
 
-    def __init__(self, *, missing: Collection[str] = (), integers: bool = True) -> None:
-        super().__init__(missing=missing)
+    def __init__(self, *, missing: Collection[str] = (), decimal: str = ".", integers: bool = True) -> None:
+        super().__init__(missing=missing, decimal=decimal)
         self.values, self.integers = Values(), integers
 
     def encode(self, chunk: Any) -> Floats:
         numbers = super().encode(chunk)
         self.values += Values.of(numbers)
-        return numbers
-
-
-class Weights(NumberEncoder):
-    """The encoder of the weights of the rows."""
-
-    def encode(self, chunk: Any) -> Floats:
-        numbers = super().encode(chunk)
-        bad = ~(numbers >= 0)
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise Wrong(row, "the weight is missing" if np.isnan(numbers[row]) else f"the weight {numbers[row]:g} is negative")
+        words = chunk.dictionary if pt.is_dictionary(chunk.type) else chunk
+        if self.integers and pt.is_string(words.type):
+            self.integers = not pc.any(pc.match_substring_regex(words, f"[{self.decimal}eE]")).as_py()
         return numbers
 
 
@@ -251,12 +222,15 @@ class CellsFound:
     whole: bool = False
     guessed: bool = False
     dates: bool = False
-    """Whether the states are dates or times by their type."""
+    """Whether the states are dates or times by their type,"""
+    ordered: bool = False
+    """or have an order there that is meant."""
     endless: Wrong | None = None
     """The first cell that reads as a number but is not finite, if the others are numbers, too."""
 
     def __add__(self, other: CellsFound) -> CellsFound:
-        reading = _together(self.reading, other.reading)
+        reading: Reading = self.reading if other.reading in (self.reading, "nothing") else "both"
+        reading = other.reading if self.reading == "nothing" else reading
         values = self.values if other.values is None else other.values if self.values is None else self.values + other.values
         return CellsFound(
             reading,
@@ -267,6 +241,7 @@ class CellsFound:
             self.whole or other.whole,
             self.guessed or other.guessed,
             self.dates or other.dates,
+            self.ordered or other.ordered,
             self.endless or other.endless,
         )
 
@@ -285,7 +260,7 @@ class CellsFound:
         ruled = name not in options.declared and options.integers is not Real
         return self.reading == "numbers" and ruled and self.values is not None and self.values.are_states
 
-    def variable(self, name: str, options: Options, categories: Categories | None) -> Variable:
+    def variable(self, name: str, options: Options) -> Variable:
         """What the column is; one that is to be cut into bins is a number until the cuts are known."""
         declared = options.declared.get(name)
         if isinstance(declared, Bins) and isinstance(declared.how, tuple):
@@ -300,15 +275,9 @@ class CellsFound:
             return declared if isinstance(declared, Finite) and declared.cuts is not None else Real(name)
         if isinstance(declared, Finite):
             return declared
-        if categories is not None and categories.ordered:
+        if self.ordered:
             return Finite(name, self.states)
         return Finite(name, sorted_states(self.states), inferred=True)
-
-
-def _together(a: Reading, b: Reading) -> Reading:
-    if "nothing" in (a, b):
-        return b if a == "nothing" else a
-    return a if a == b else "both"
 
 
 def found_by(encoder: Encoder, n_rows: int) -> CellsFound:
@@ -319,7 +288,7 @@ def found_by(encoder: Encoder, n_rows: int) -> CellsFound:
         return replace(settled, reading=reading, guessed=True, endless=encoder.endless)
     if isinstance(encoder, StateEncoder):
         reading = "states" if encoder.codes else "nothing"
-        return CellsFound(reading, encoder.n_missing, tuple(encoder.codes), dates=encoder.dates)
+        return CellsFound(reading, encoder.n_missing, tuple(encoder.codes), dates=encoder.dates, ordered=encoder.ordered)
     if isinstance(encoder, Cuts):
         return CellsFound("numbers", encoder.n_missing)
     whole = isinstance(encoder, NumberEncoder) and encoder.whole
@@ -329,36 +298,41 @@ def found_by(encoder: Encoder, n_rows: int) -> CellsFound:
     return CellsFound(reading, encoder.n_missing, whole=whole)
 
 
-def encoder_for(name: str, source: Source, options: Options) -> Encoder:
-    """The encoder of a column, by its declaration and by what its source says it is made of."""
-    what, kind, missing = options.declared.get(name), source.kind(name), options.missing
+def encoder_for(name: str, source: Source, options: Options, reading: str | None = None) -> Encoder:
+    """The encoder of a column, by its declaration and by what its source says it is made of; cells of text that were read wrongly
+    before, by the `reading` that was then found."""
+    what, kind, missing, decimal = options.declared.get(name), source.kind(name), options.missing, source.decimal
     if kind is Kind.OTHER:
         raise DataError(f"the column {name!r} has the type {source.type_of(name)}, not numbers, text, dates or booleans")
-    if _is_numeric(what):
+    numeric = isinstance(what, (Real, Count, Distributed, Bins)) or what is Real or what is Count
+    if numeric or (isinstance(what, Finite) and what.cuts is not None):
         if kind is Kind.TIME:
             raise DataError(f"the column {name!r} has the type {source.type_of(name)}, which cannot be read as numbers")
         if isinstance(what, Bins) and isinstance(what.how, tuple):
             what = what.finite(name, what.how)
         if isinstance(what, Finite):
-            return Cuts(what, missing=missing)
+            return Cuts(what, missing=missing, decimal=decimal)
         family = what.family if isinstance(what, Distributed) else None
-        return NumberEncoder(missing=missing, whole=isinstance(what, Count) or what is Count, family=family)
+        whole = isinstance(what, Count) or what is Count
+        return NumberEncoder(missing=missing, decimal=decimal, whole=whole, family=family)
     if isinstance(what, Finite):
         return StateEncoder(what.states, fixed=True, missing=missing, unknown=options.unknown)
     if kind is Kind.BOOL:
         return StateEncoder(("false", "true"), fixed=True, missing=missing)
     if what is None or what is NumbersStay:
         if kind is Kind.CELLS:
-            return Guess(options)
+            return Guess(options, decimal, reading)
         if kind is Kind.INTEGER and options.integers is not Finite:
             return Undeclared(missing=missing)
         if kind is Kind.NUMBER:
             return Undeclared(missing=missing, integers=False)
         if kind is Kind.NOTHING:
             return NumberEncoder(missing=missing)
-    categories = source.categories(name)
-    states = [s for s in categories.states if s not in missing] if categories else []
-    return StateEncoder(states, fixed=False, missing=missing, dates=kind is Kind.TIME)
+    categories = source.categories(name) if kind is Kind.CATEGORY else None
+    if categories is None:
+        return StateEncoder((), fixed=False, missing=missing, dates=kind is Kind.TIME)
+    states = [s for s in categories.states if s not in missing]
+    return StateEncoder(states, fixed=False, missing=missing, ordered=categories.ordered)
 
 
 def foreseen(name: str, encoder: Encoder, options: Options) -> Variable | None:
@@ -371,8 +345,3 @@ def foreseen(name: str, encoder: Encoder, options: Options) -> Variable | None:
     if isinstance(encoder, NumberEncoder) and not isinstance(encoder, Undeclared) and not isinstance(declared, Bins):
         return declared if isinstance(declared, Distributed) else Count(name) if encoder.whole else Real(name)
     return None
-
-
-def _is_numeric(what: Any) -> bool:
-    binned = isinstance(what, Finite) and what.cuts is not None
-    return binned or isinstance(what, (Real, Count, Distributed, Bins)) or what is Real or what is Count

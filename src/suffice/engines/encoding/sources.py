@@ -15,12 +15,12 @@ from enum import Enum
 from functools import cached_property
 from itertools import repeat
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from suffice.basis.libraries import pa, pt
-from suffice.engines.encoding.encode import Encoder, Wrong, is_list_of_texts
+from suffice.engines.encoding.encode import Encoder, Wrong
 from suffice.engines.steps.blocks import ROWS, Array, ahead, n_threads, with_count
 from suffice.errors import DataError, SchemaError, nearest
 from suffice.variables import Bins, Finite, NumbersStay, Real, Variable, declaration, state_text
@@ -57,6 +57,10 @@ class Source:
     """The files that the rows are in, if they are in files."""
     notes: tuple[str, ...] = ()
     """What the user should know before the rows are read."""
+    decimal: str = "."
+    """The decimal mark of numbers that are written as text."""
+    few_bytes = False
+    """Whether the rows take so few bytes that they are encoded sooner than threads are started for them."""
 
     def type_of(self, name: str) -> Any:
         """The Arrow type of a column."""
@@ -68,7 +72,7 @@ class Source:
 
     def kind(self, name: str) -> Kind:
         """What a column is made of."""
-        return kind_of(self.type_of(name))
+        raise NotImplementedError
 
     def categories(self, name: str) -> Categories | None:
         """The states that the type of a column declares."""
@@ -82,15 +86,8 @@ class Source:
     def n_bytes(self, names: Sequence[str]) -> int:
         """About how much memory these columns would take, encoded: one byte a state, eight a number."""
         numbers = (Kind.INTEGER, Kind.NUMBER, Kind.NOTHING)
-        return self.length * sum(8 if self.kind(n) in numbers else 1 for n in names)
-
-    def prepare(self, cells: Any, encoder: Encoder) -> Any:
-        """The cells of a column as an encoder is given them."""
-        return cells
-
-    def is_small(self, names: Sequence[str]) -> bool:
-        """Whether these columns are encoded sooner than threads are started for them."""
-        return self.n_rows is not None and self.n_rows * len(names) <= FEW_CELLS
+        n_rows = self.length if self.n_rows is None else self.n_rows
+        return n_rows * sum(8 if self.kind(n) in numbers else 1 for n in names)
 
     def place(self, row: int) -> str:
         """Where the row with this number, from 0, stands: for a person."""
@@ -146,10 +143,12 @@ def kind_of(arrow_type: Any) -> Kind:
     for test, kind in tests:
         if test(arrow_type):
             return kind
-    if is_list_of_texts(arrow_type):
-        return Kind.LISTS
     text = (pt.is_string, pt.is_large_string, pt.is_string_view, pt.is_binary, pt.is_large_binary, pt.is_fixed_size_binary)
-    return Kind.TEXT if any(test(arrow_type) for test in text) else Kind.OTHER
+    if any(test(arrow_type) for test in text):
+        return Kind.TEXT
+    lists = pt.is_list(arrow_type) or pt.is_large_list(arrow_type)
+    texts = lists and (pt.is_string(arrow_type.value_type) or pt.is_large_string(arrow_type.value_type))
+    return Kind.LISTS if texts else Kind.OTHER
 
 
 @contextmanager
@@ -179,37 +178,28 @@ class Options:
     decimal: str | None = None
     """The decimal mark of rows of text files in other processes, whose cells are words; None where columns have types."""
 
-    def with_declared(self, declared: Mapping[str, Any]) -> Options:
-        """The same with more declarations. That numbers stay numbers is said of columns of which nothing else was said."""
-        meant = {n: what for n, what in declared.items() if what is not NumbersStay or n not in self.declared}
-        return replace(self, declared={**self.declared, **meant})
+    def declare(self, variables: Any, columns: Sequence[str]) -> Options:
+        """The same with more declarations, by name or as a list of variables, each of one of these columns. That numbers stay
+        numbers is said of columns of which nothing else was said."""
+        if variables is None:
+            return self
+        by_name = variables if isinstance(variables, Mapping) else _by_name(variables)
+        there, declared = frozenset(columns), dict(self.declared)
+        for name, what in by_name.items():
+            if name not in there:
+                raise DataError(f"the data have no column {name!r}, which was declared{nearest(str(name), columns)}")
+            target = what.target if isinstance(what, Bins) else None
+            if target is not None and target not in there:
+                raise DataError(f"the data have no column {target!r}, by which {name!r} is to be cut{nearest(target, columns)}")
+        for name, what in by_name.items():
+            if what is not NumbersStay or name not in self.declared:
+                declared[name] = declaration(name, what)
+        return replace(self, declared=declared)
 
     def with_targets(self, names: Iterable[str]) -> list[str]:
         """These columns, and those by which some of them are cut."""
         targets = [b.target for n in names if isinstance(b := self.declared.get(n), Bins) and b.target is not None]
         return list(dict.fromkeys([*names, *targets]))
-
-
-class HasColumns(Protocol):
-    """Whatever has columns: a source, or an engine."""
-
-    @property
-    def names(self) -> Sequence[str]: ...
-
-
-def checked_variables(variables: Any, source: HasColumns) -> dict[str, Any]:
-    """Declarations by name, each of a column that is there."""
-    if variables is None:
-        return {}
-    by_name = variables if isinstance(variables, Mapping) else _by_name(variables)
-    names = frozenset(source.names)
-    for name, what in by_name.items():
-        if name not in names:
-            raise DataError(f"the data have no column {name!r}, which was declared{nearest(str(name), source.names)}")
-        target = what.target if isinstance(what, Bins) else None
-        if target is not None and target not in names:
-            raise DataError(f"the data have no column {target!r}, by which {name!r} is to be cut{nearest(target, source.names)}")
-    return {name: declaration(name, what) for name, what in by_name.items()}
 
 
 def checked_words(missing: Iterable[object]) -> tuple[str, ...]:
@@ -242,7 +232,7 @@ def encode(
         chunks = {}
         for name in share:
             try:
-                chunk = encoders[name].encode(source.prepare(batch[name], encoders[name]))
+                chunk = encoders[name].encode(batch[name])
             except Wrong as wrong:
                 raise wrong_cell(source, name, row, wrong) from None
             except (UnicodeError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -256,7 +246,7 @@ def encode(
     with ExitStack() as stack:
         run: Callable[..., Iterator[dict[str, Array]]] = map
         batches = source.batches(names)
-        if not source.is_small(names):
+        if not source.few_bytes and (source.n_rows is None or source.n_rows * len(names) > FEW_CELLS):
             run = stack.enter_context(ThreadPoolExecutor(n_threads())).map
             batches = stack.enter_context(closing(ahead(batches)))
         for batch in with_count(batches, what, source.n_rows, lambda b: len(b[names[0]])):
@@ -288,14 +278,12 @@ def cut(parts: Iterable[tuple[dict[Any, Any], int]]) -> Iterator[dict[Any, Any]]
             pieces.append({k: c[start : start + size] for k, c in chunks.items()})
             start, lacking = start + size, lacking - size
             if not lacking:
-                yield _join_pieces(pieces)
+                yield pieces[0] if len(pieces) == 1 else _join_pieces(pieces)
                 pieces, lacking = [], ROWS
     if pieces:
-        yield _join_pieces(pieces)
+        yield pieces[0] if len(pieces) == 1 else _join_pieces(pieces)
 
 
 def _join_pieces(pieces: list[dict[Any, Any]]) -> dict[Any, Any]:
-    if len(pieces) == 1:
-        return pieces[0]
     joined = {k: np.concatenate if isinstance(cells, np.ndarray) else pa.concat_arrays for k, cells in pieces[0].items()}
     return {k: join([piece[k] for piece in pieces]) for k, join in joined.items()}

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from suffice.engines.encoding.encode import missing_code, recode
+from suffice.engines.encoding.encode import recode
 from suffice.engines.engine import Array
 from suffice.errors import DataError
 
@@ -121,7 +121,7 @@ class Growing:
         if old is not None:
             self._array[: self._used] = old[: self._used]
             if old.dtype != dtype:
-                self._array[: self._used][old[: self._used] == missing_code(old.dtype)] = missing_code(dtype)
+                self._array[: self._used][old[: self._used] == np.iinfo(old.dtype).max] = np.iinfo(dtype).max
         return self._array
 
 

@@ -17,9 +17,10 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.engines.encoding.doubts import Notes, doubts_about
-from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, bin_codes, code_type, state_codes
-from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, foreseen, found_by
-from suffice.engines.encoding.sources import Kind, Options, Source, checked_variables, cut, encode, readable, wrong_cell
+from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, code_type
+from suffice.engines.encoding.infer import CellsFound, Guess, encoder_for, foreseen, found_by
+from suffice.engines.encoding.numbers import Weights, bin_codes
+from suffice.engines.encoding.sources import Kind, Options, Source, cut, encode, readable, wrong_cell
 from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
 from suffice.engines.local.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
 from suffice.engines.local.local_bits import LocalBits
@@ -86,7 +87,7 @@ class Local(Engine):
             self.set_rows(self.n_rows)
 
     def declare(self, variables: Any) -> Engine:
-        return self._again(self.options.with_declared(checked_variables(variables, self.source)))
+        return self._again(self.options.declare(variables, self.source.names))
 
     def with_unknown(self, how: Literal["refuse", "missing"]) -> Engine:
         return self._again(replace(self.options, unknown=how))
@@ -132,19 +133,20 @@ class Local(Engine):
             self._weight = None if self.weights is not None else self._weight
         encoders: dict[str, Encoder] = {n: encoder_for(n, self.source, self.options) for n in wanted}
         if self.weights is not None and self._weight is None:
-            encoders[self.weights] = Weights()
+            encoders[self.weights] = Weights(decimal=self.source.decimal)
         if encoders:
             fresh, again = self._scan(encoders)
             if self.options.unknown == "missing":
                 self._tell_unknown(encoders)
             if again:
-                fresh |= self._scan({n: Guess(self.options, how) for n, how in again.items()})[0]
+                fresh |= self._scan({n: encoder_for(n, self.source, self.options, how) for n, how in again.items()})[0]
             before, self.seen = self.seen, {**self.seen, **fresh}
             if any(isinstance(self.options.declared.get(n), Bins) for n in fresh):
                 self._cut(fresh, before)
-            doubts = doubts_about({n: self.seen[n].variable for n in wanted}, self._found, self.options, self.n_rows or 0)
-            self.seen |= {n: replace(self.seen[n], doubts=some) for n, some in doubts.items()}
-            self._noted.look(doubts)
+            variables = {n: self.seen[n].variable for n in wanted}
+            if doubts := doubts_about(variables, self._found, self.options, self.n_rows or 0):
+                self.seen |= {n: replace(self.seen[n], doubts=some) for n, some in doubts.items()}
+                self._noted.look(doubts)
         if self._weight is not None and not self._weighed:
             self._weigh(self._weight)
 
@@ -158,7 +160,7 @@ class Local(Engine):
                     if not bins.width and (self.n_rows or 0) > SAMPLE:
                         what = f"{name!r}: the cut points were found by a random sample of {SAMPLE:,} of the rows"
                         self._noted.say(what)
-                    self.seen[name] = self._recode_numbers(name, read, variable, bin_codes)
+                    self.seen[name] = self._recode_numbers(name, read, variable)
         except DataError:
             self.seen = before
             raise
@@ -184,7 +186,7 @@ class Local(Engine):
                 continue
             self._found[name] = found = found_by(encoder, self.n_rows or 0)
             try:
-                how = found.reread(self.options)
+                how = found.reread(self.options) if found.guessed else None
             except Wrong as wrong:
                 raise wrong_cell(self.source, name, 0, wrong) from None
             if how is None:
@@ -217,24 +219,22 @@ class Local(Engine):
 
     def _finish_column(self, name: str, encoder: Encoder, found: CellsFound, sink: Sink) -> Read:
         """The column that an encoder made, with what it turned out to be."""
-        variable = found.variable(name, self.options, self.source.categories(name))
+        variable = found.variable(name, self.options)
         settled = encoder.settled if isinstance(encoder, Guess) else encoder
         if not isinstance(settled, StateEncoder):
             states = isinstance(variable, Finite) and not found.are_states(name, self.options)
             dtype = code_type(variable.n_states) if isinstance(variable, Finite) and states else np.dtype(np.float64)
             read = Read(variable, found.n_missing, column=sink.column(name, None, dtype))
-            if isinstance(variable, Finite) and not states:
-                return self._recode_numbers(name, read, variable, state_codes)
-            return read
+            return self._recode_numbers(name, read, variable) if isinstance(variable, Finite) and not states else read
         if not isinstance(variable, Finite) or not settled.codes:
             return Read(variable, found.n_missing, column=Nothing())
         order = np.array([variable.code(s) for s in settled.codes], np.int64)
         return Read(variable, found.n_missing, column=sink.column(name, order, code_type(len(order))))
 
-    def _recode_numbers(self, name: str, read: Read, variable: Finite, codes: Callable[[Any, Finite], Any]) -> Read:
+    def _recode_numbers(self, name: str, read: Read, variable: Finite) -> Read:
         sink = self._sink([name])
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
-            sink.add({name: codes(read.column.rows(start, stop), variable)})
+            sink.add({name: bin_codes(read.column.rows(start, stop), variable)})
         return replace(read, variable=variable, column=sink.column(name, None, code_type(variable.n_states)))
 
     def _weigh(self, weight: Column) -> None:
@@ -303,7 +303,7 @@ class Local(Engine):
     def _blocks(self, encoders: Mapping[str, Encoder], keep: Sequence[str] = (), what: str = "reading rows") -> Generator[Block]:
         """The rows straight from their source, with columns to keep as they are; there may be none."""
         weights, start = self.weights, 0
-        every = encoders if weights is None else {**encoders, weights: Weights()}
+        every = encoders if weights is None else {**encoders, weights: Weights(decimal=self.source.decimal)}
         with closing(encode(self.source, every, keep, what)) as parts:
             whole = (({**chunks, **{(n,): batch[n] for n in keep}}, n_rows) for chunks, batch, n_rows in parts)
             for number, cells in enumerate(cut(whole)):

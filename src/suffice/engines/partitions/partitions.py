@@ -15,8 +15,9 @@ from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes, doubts_about
 from suffice.engines.encoding.encode import Encoder, Wrong
-from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, found_by
-from suffice.engines.encoding.sources import Categories, Options, checked_variables
+from suffice.engines.encoding.infer import CellsFound, encoder_for, found_by
+from suffice.engines.encoding.numbers import Weights
+from suffice.engines.encoding.sources import Options
 from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, add_up, ranges
 from suffice.engines.reading.bins import binned_variable
 from suffice.engines.reading.frames import FrameSource, TextCells
@@ -84,12 +85,13 @@ class Reader:
         weights = self.options.weights
         cells = {n: _column(raw.table, n) for n in (*self.names, *self.keep)}
         columns = {n: self._codes(n, cells[n]) for n in self.names}
-        weight = None if weights is None else self._codes(weights, _column(raw.table, weights), Weights())
+        weight = None
+        if weights is not None:
+            weight = self._codes(weights, _column(raw.table, weights), Weights(decimal=self.options.decimal or "."))
         return Block(columns, weight, raw.number, {n: cells[n] for n in self.keep})
 
     def _codes(self, name: str, cells: Any, encoder: Encoder | None = None) -> Any:
-        source = frame(name, cells, self.options)
-        return encode_column(name, encoder or encoder_for(name, source, self.options), source, cells)
+        return encode_column(name, encoder or encoder_for(name, frame(name, cells, self.options), self.options), cells)
 
 
 def frame(name: str, cells: Any, options: Options) -> FrameSource:
@@ -106,10 +108,10 @@ def _column(table: Any, name: str) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
-def encode_column(name: str, encoder: Encoder, source: FrameSource, cells: Any) -> Any:
+def encode_column(name: str, encoder: Encoder, cells: Any) -> Any:
     """The codes or numbers of a column of a block; a wrong cell is named with its column."""
     try:
-        return encoder.encode(source.prepare(cells, encoder))
+        return encoder.encode(cells)
     except Wrong as wrong:
         raise Wrong(wrong.row, f"column {name!r}: {wrong.message}") from None
 
@@ -147,14 +149,13 @@ class ForEach:
 
 @dataclass(frozen=True)
 class Look:
-    """What is known of some rows: their sizes, what was found in each column, and the states that types declare."""
+    """What is known of some rows: their sizes, and what was found in each column."""
 
     size: Size
     found: dict[str, CellsFound]
-    categories: dict[str, Categories]
 
     def __add__(self, other: Look) -> Look:
-        return Look(add_up(self.size, other.size), add_up(self.found, other.found), {**other.categories, **self.categories})
+        return Look(add_up(self.size, other.size), add_up(self.found, other.found))
 
 
 @dataclass(frozen=True)
@@ -166,15 +167,12 @@ class LookAt(Step[Look]):
     """How columns must be read that were guessed wrong at first."""
 
     def of(self, block: Block) -> Look:
-        found, categories = {}, {}
+        found = {}
         for name, cells in block.kept.items():
-            how, source = self.readings.get(name), frame(name, cells, self.options)
-            encoder = encoder_for(name, source, self.options) if how is None else Guess(self.options, how)
-            encode_column(name, encoder, source, cells)
+            encoder = encoder_for(name, frame(name, cells, self.options), self.options, self.readings.get(name))
+            encode_column(name, encoder, cells)
             found[name] = found_by(encoder, len(cells))
-            if (states := source.categories(name)) is not None:
-                categories[name] = states
-        return Look(Tally().of(block)[block.number], found, categories)
+        return Look(Tally().of(block)[block.number], found)
 
 
 class Partitions(Engine):
@@ -212,7 +210,7 @@ class Partitions(Engine):
         found = {**look.found, **(self._look(list(again), again).found if again else {})}
         self.n_rows, self.weight = look.size.rows, look.size.weight
         self.whole_weights = self.weighted and whole_weights([look.size])
-        variables = {n: f.variable(n, self.options, look.categories.get(n)) for n, f in found.items()}
+        variables = {n: f.variable(n, self.options) for n, f in found.items()}
         doubts = doubts_about(variables, found, self.options, self.n_rows)
         self.seen |= {n: Seen(v, found[n].n_missing, doubts.get(n, ())) for n, v in variables.items()}
         for name in names:
@@ -233,7 +231,7 @@ class Partitions(Engine):
         return self.sum(PartitionWork(reader, step)).value
 
     def declare(self, variables: Any) -> Engine:
-        return self.again(self.options.with_declared(checked_variables(variables, self)))
+        return self.again(self.options.declare(variables, self.names))
 
     def reader(self, names: Sequence[str], keep: Sequence[str] = ()) -> Reader:
         """From the tables of a partition to blocks of these columns."""

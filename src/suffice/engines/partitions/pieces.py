@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from suffice.basis.libraries import pa, pq
-from suffice.engines.encoding.dialect import Dialect
 from suffice.engines.encoding.sources import Kind, cut, kind_of
 from suffice.engines.engine import ROWS
 from suffice.engines.partitions.partitions import PARTITION, Raw
-from suffice.engines.reading.files import Delimited, Parquet, readable_parquet
+from suffice.engines.reading.dialect import Dialect
+from suffice.engines.reading.files import Delimited
+from suffice.engines.reading.parquet import Parquet, readable_parquet
 from suffice.errors import DataError
 
 CELLS = 2**22

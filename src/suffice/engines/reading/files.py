@@ -1,9 +1,7 @@
-"""Files as a source. CSV and TSV files are read as text: what a column is, is decided elsewhere.
+"""Text files as a source. CSV and TSV files are read as text: what a column is, is decided elsewhere.
 
 Arrow parses, and is lenient; so the bytes are watched on their way to it. A quote must open or close a whole cell, text must be
 UTF-8, and where Arrow stops, the file is read once more by Python's own reader to name the line.
-
-Parquet files: text is read as dictionaries, as Parquet stores it, so that a column of states costs its codes and not its words.
 """
 
 from __future__ import annotations
@@ -15,16 +13,15 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
-from suffice.basis.libraries import pa, pq
-from suffice.engines.encoding.dialect import FIRST, WORDS, Dialect, Recoded, prepared_cells, recognise_separator
-from suffice.engines.encoding.encode import Encoder, number
-from suffice.engines.encoding.sources import Kind, Source, checked_names, kind_of
+from suffice.basis.libraries import pa
+from suffice.engines.encoding.encode import number
+from suffice.engines.encoding.sources import Kind, Source, checked_names
+from suffice.engines.reading.dialect import AS_USUAL, Dialect, Recoded
 from suffice.errors import DataError, listing
 from suffice.errors.remedies import ENCODING, argument
 
@@ -34,16 +31,16 @@ BLOCK = 2**23
 FEW_BYTES = 2**20
 """Bytes of text that are read sooner than threads are started for them."""
 
-BATCH = 2**17
-"""Rows of a Parquet file that come at once."""
+FIRST = 2**16
+"""Bytes of the first lines."""
 
 PEEK = 200
 """Rows by which a column is taken for numbers, which are not worth a dictionary."""
 
 NOT_UTF8 = f"the text is not UTF-8; if it is written otherwise, say how: {ENCODING}"
 
-NAMED = {";": "semicolon", "|": "bar", "\t": "tab", ",": "comma"}
-"""Words for separators, which a shell may take for something else."""
+MARKS = {";": "semicolon", "\t": "tab", ",": "comma", "|": "bar"}
+"""What may separate columns, where nobody says it, and words for it, as a shell may take it for something else."""
 
 SUFFIXES = {".csv": ",", ".tsv": "\t"}
 
@@ -85,21 +82,27 @@ class Text(NamedTuple):
 class Delimited(Files):
     """Text files, each with its own separator: the one that is said, or the one that its first lines show."""
 
-    def __init__(self, paths: Sequence[Path], separators: Sequence[str], dialect: Dialect = Dialect()) -> None:  # noqa: B008
+    def __init__(self, paths: Sequence[Path], separators: Sequence[str], dialect: Dialect = AS_USUAL) -> None:
         self.paths, self.decimal = tuple(paths), dialect.decimal
-        encoding = None if dialect.is_utf8 else dialect.encoding
-        found = [dialect.separator or _separator_of(p, usual, encoding) for p, usual in zip(paths, separators, strict=True)]
-        self._texts = {p: Text(p, mark, encoding) for p, mark in zip(self.paths, found, strict=True)}
+        is_utf8 = codecs.lookup(dialect.encoding).name in ("utf-8", "utf-8-sig", "ascii")
+        encoding = None if is_utf8 else dialect.encoding
+        self._texts: dict[Path, Text] = {}
+        for path, usual in zip(paths, separators, strict=True):
+            mark = dialect.separator
+            if mark is None:
+                with open_bytes(path, encoding) as raw:
+                    mark = recognise_separator(raw.read(FIRST), usual)
+            self._texts[path] = Text(path, mark, encoding)
         heads = [self._head(self._texts[p]) for p in self.paths]
         self.names, self._wordy = heads[0]
-        if dialect.separator is None and found[0] != separators[0]:
-            shown = f"{WORDS[found[0]]} separates the columns, as the first lines show, not {WORDS[separators[0]]}"
-            otherwise = argument("separator", repr(separators[0]), NAMED[separators[0]])
+        found = self._texts[self.paths[0]].separator
+        if dialect.separator is None and found != separators[0]:
+            shown = f"a {MARKS[found]} separates the columns, as the first lines show, not a {MARKS[separators[0]]}"
+            otherwise = argument("separator", repr(separators[0]), MARKS[separators[0]])
             self.notes = (f"{self.paths[0]}: {shown}; {otherwise} says otherwise",)
-        self.check_columns(names for names, _ in heads)
-
-    def prepare(self, cells: Any, encoder: Encoder) -> Any:
-        return prepared_cells(cells, encoder, self.decimal)
+        if len(heads) > 1:
+            self.check_columns(names for names, _ in heads)
+        self.few_bytes = self.n_bytes(self.names) <= FEW_BYTES
 
     def separator_of(self, path: Path) -> str:
         """What parts the columns of a file."""
@@ -115,47 +118,33 @@ class Delimited(Files):
     def n_bytes(self, names: Sequence[str]) -> int:
         return sum(p.stat().st_size * (8 if p.suffix.lower() == ".gz" else 1) for p in self.paths) * len(names) // len(self.names)
 
-    def is_small(self, names: Sequence[str]) -> bool:
-        return sum(p.stat().st_size * (8 if p.suffix.lower() == ".gz" else 1) for p in self.paths) <= FEW_BYTES
-
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        from pyarrow import csv as arrow_csv
+
+        text, several = pa.string(), len(self.names) > 1
+        types = {n: pa.dictionary(pa.int32(), text) if n in self._wordy else text for n in names}
+        # Of the words that mean nothing, true or false, Arrow would make a tree of its own for every column.
+        convert = arrow_csv.ConvertOptions(
+            column_types=types, include_columns=list(names), check_utf8=False, null_values=[], true_values=[], false_values=[]
+        )
         self.lengths = lengths = []
         for path in self.paths:
             lengths.append(0)
-            for batch in self._file(self._texts[path], names):
-                yield dict(zip(batch.schema.names, batch.columns, strict=True))
-                lengths[-1] += batch.num_rows
-
-    def _file(self, file: Text, names: Sequence[str]) -> Iterator[Any]:
-        from pyarrow import csv as arrow_csv
-
-        text = pa.string()
-        types = {n: pa.dictionary(pa.int32(), text) if n in self._wordy else text for n in names}
-        # In a file of one column a blank line is an empty cell, but not above the header.
-        blank = next(_records(file), (1, []))[0] - 1 if len(self.names) == 1 else 0
-        with open_bytes(file.path, file.encoding) as raw:
-            watched = Watched(raw, file)
-            try:
-                yield from arrow_csv.open_csv(
-                    watched,
-                    read_options=arrow_csv.ReadOptions(block_size=BLOCK, skip_rows=blank),
-                    parse_options=arrow_csv.ParseOptions(
-                        delimiter=file.separator, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
-                    ),
-                    # Of the words that mean nothing, true or false, Arrow would make a tree of its own for every column.
-                    convert_options=arrow_csv.ConvertOptions(
-                        column_types=types,
-                        include_columns=list(names),
-                        check_utf8=False,
-                        null_values=[],
-                        true_values=[],
-                        false_values=[],
-                    ),
-                )
-            except pa.ArrowInvalid as error:
-                self._diagnose(file)
-                if "Empty CSV file" not in str(error):  # a header without a single row
-                    raise DataError(f"{file.path}: cannot be read as CSV ({str(error).splitlines()[0]})") from None
+            file = self._texts[path]
+            # In a file of one column a blank line is an empty cell, but not above the header.
+            blank = 0 if several else next(_records(file), (1, []))[0] - 1
+            read = arrow_csv.ReadOptions(block_size=BLOCK, skip_rows=blank)
+            parse = arrow_csv.ParseOptions(delimiter=file.separator, newlines_in_values=True, ignore_empty_lines=several)
+            with open_bytes(file.path, file.encoding) as raw:
+                watched = Watched(raw, file)
+                try:
+                    for batch in arrow_csv.open_csv(watched, read, parse, convert):
+                        yield dict(zip(batch.schema.names, batch.columns, strict=True))
+                        lengths[-1] += batch.num_rows
+                except pa.ArrowInvalid as error:
+                    self._diagnose(file)
+                    if "Empty CSV file" not in str(error):  # a header without a single row
+                        raise DataError(f"{file.path}: cannot be read as CSV ({str(error).splitlines()[0]})") from None
 
     def place_in(self, path: Path, row: int) -> str:
         lines = (line for i, (line, _) in enumerate(_records(self._texts[path])) if i == row + 1)
@@ -212,50 +201,43 @@ class Watched(io.RawIOBase):
             if data.startswith(b"\xef\xbb\xbf"):  # Arrow would take it for a mark, Python for a part of the first name
                 self._refuse("there are two byte-order marks", 0)
         self._first = False
-        self._check_unicode(data)
+        if self._tail or not data.isascii():
+            self._check_unicode(data)
         if (zero := data.find(0)) >= 0:
             self._refuse("there is a byte 0, which no text has", self._offset + zero)
+        quoted = b'"' in data
         # Parts that fit in the cache together with what is computed of them.
-        size = 2**16 if b'"' in data else max(1, len(data))
+        size = 2**16 if quoted else max(1, len(data))
         for piece in (data[i : i + size] for i in range(0, max(1, len(data)), size)):
-            self._check_quotes(piece)
+            if quoted or self._closed or self._open is not None:
+                self._check_quotes(piece)
+            self._before = piece[-1] if piece else self._before
             self._offset += len(piece)
         return data
 
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
     def _check_unicode(self, data: bytes) -> None:
-        if data.isascii() and not (self._tail and data):
-            if not data and self._tail:
-                self._refuse(NOT_UTF8, self._offset)
-            return
+        if not data:
+            self._refuse(NOT_UTF8, self._offset)
         whole = self._tail + data
         try:
             whole.decode()
             self._tail = b""
         except UnicodeDecodeError as error:
-            if error.reason != "unexpected end of data" or not data:
+            if error.reason != "unexpected end of data":
                 utf_16 = self._offset == 0 and data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
                 what = NOT_UTF8.replace("latin-1", "utf-16") if utf_16 else NOT_UTF8
                 self._refuse(what, self._offset - len(self._tail) + error.start)
             self._tail = whole[error.start :]
 
-    def _check_quotes(self, data: bytes) -> None:
-        if self._closed and data and not self._ends[data[0]]:
+    def _check_quotes(self, piece: bytes) -> None:
+        if self._closed and piece and not self._ends[piece[0]]:
             self._refuse("a quote ends inside a cell", self._offset)
-        if not data and self._open is not None:
+        if not piece and self._open is not None:
             self._refuse("a quote is never closed", self._open)
-        if data:
-            self._closed = False
-        if b'"' in data:
-            self._check_pairs(np.frombuffer(data, np.uint8))
-        if data:
-            self._before = data[-1]
-
-    def _check_pairs(self, data: np.ndarray[Any, np.dtype[np.uint8]]) -> None:
+        self._closed = self._closed and not piece
+        if b'"' not in piece:
+            return
+        data = np.frombuffer(piece, np.uint8)
         places = np.flatnonzero(data == ord('"'))
         skip = 0 if self._open is None else 1
         opening, closing = places[skip::2], places[1 - skip :: 2]
@@ -274,9 +256,28 @@ class Watched(io.RawIOBase):
         raise DataError(f"{self._file.path}, line {_line_at(self._file, self._mark + offset)}: {what}")
 
 
-def _separator_of(path: Path, usual: str, encoding: str | None) -> str:
-    with open_bytes(path, encoding) as raw:
-        return recognise_separator(raw.read(FIRST), usual)
+def recognise_separator(head: bytes, usual: str) -> str:
+    """What separates columns in the first lines of a file: the usual mark, unless every line has as many columns by another; if
+    none does that, the one by which the header and most of the lines have as many, so that the others are refused by number.
+
+    >>> recognise_separator(b"age;smoke\\n17,5;no\\n18,5;yes\\n", ","), recognise_separator(b"age\\n17\\n", ",")
+    (';', ',')
+    >>> recognise_separator(b"age;smoke\\n17,5;no\\n18,5;yes;1\\n19,5;no\\n", ",")
+    ';'
+    """
+    text = head.decode("utf-8", "replace").removeprefix("\ufeff")
+    if len(head) >= FIRST:  # the last line is cut off
+        text = text[: text.rfind("\n") + 1]
+    shares = {}
+    for mark in (usual, *MARKS):
+        try:
+            widths = [len(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True) if row]
+        except csv.Error:
+            widths = []
+        parted = len(widths) > 1 and widths[0] > 1
+        shares[mark] = widths[1:].count(widths[0]) / (len(widths) - 1) if parted else 0.0
+    best = max(shares, key=lambda mark: shares[mark])
+    return best if shares[best] > 0.5 else usual
 
 
 def _line_at(file: Text, offset: int) -> int:
@@ -307,7 +308,7 @@ def _records(file: Text) -> Iterator[tuple[int, list[str]]]:
     Blank lines are no records, but in a file of one column a blank line is an empty cell.
     """
     with open_bytes(file.path, file.encoding) as raw:
-        text = io.TextIOWrapper(io.BufferedReader(Watched(raw, file)), "utf-8", newline="")
+        text = io.TextIOWrapper(Watched(raw, file), "utf-8", newline="")  # type: ignore[type-var]
         lines = csv.reader(text, delimiter=file.separator)
         line, width = 1, 0
         try:
@@ -319,67 +320,3 @@ def _records(file: Text) -> Iterator[tuple[int, list[str]]]:
         except csv.Error as error:
             why = "a field is longer than 131,072 characters; is a quote never closed?" if "limit" in str(error) else str(error)
             raise DataError(f"{file.path}, line {line}: {why}") from None
-
-
-class Parquet(Files):
-    """Parquet files."""
-
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self.paths = tuple(paths)
-        self._schemas = [self._schema(p) for p in self.paths]
-        self.lengths = [n for _, n in self._schemas]
-        self.names = checked_names(self._schemas[0][0].names, str(self.paths[0]))
-        self.n_rows = sum(self.lengths)
-        self.check_columns(checked_names(s.names, str(p)) for p, (s, _) in zip(self.paths, self._schemas, strict=True))
-
-    def kind(self, name: str) -> Kind:
-        return self._kinds[name]
-
-    @cached_property
-    def _kinds(self) -> dict[str, Kind]:
-        """What all files together say a column is. Parquet keeps no unused categories, so a dictionary is but text."""
-        result: dict[str, Kind] = {}
-        for name in self.names:
-            kinds = [kind_of(schema.field(name).type) for schema, _ in self._schemas]
-            kinds = [Kind.TEXT if k is Kind.CATEGORY else k for k in kinds]
-            known = set(kinds) - {Kind.NOTHING}
-            if known == {Kind.INTEGER, Kind.NUMBER}:
-                known = {Kind.NUMBER}
-            if len(known) > 1:
-                other = next(i for i, k in enumerate(kinds) if k not in (kinds[0], Kind.NOTHING))
-                types = [str(self._schemas[i][0].field(name).type) for i in (0, other)]
-                raise DataError(
-                    f"the column {name!r} has the type {types[0]} in {self.paths[0]} and {types[1]} in {self.paths[other]}; "
-                    "the files must agree"
-                )
-            result[name] = known.pop() if known else Kind.NOTHING
-        return result
-
-    def type_of(self, name: str) -> Any:
-        return self._schemas[0][0].field(name).type
-
-    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        text = [n for n in names if self.kind(n) is Kind.TEXT]
-        # Arrow's buffer ahead would keep the bytes of every row group that was read until the file is closed
-        for path in self.paths:
-            with readable_parquet(path), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
-                for batch in file.iter_batches(BATCH, columns=list(names)):
-                    yield dict(zip(batch.schema.names, batch.columns, strict=True))
-
-    @staticmethod
-    def _schema(path: Path) -> tuple[Any, int]:
-        with readable_parquet(path), pq.ParquetFile(path) as file:
-            return file.schema_arrow, file.metadata.num_rows
-
-
-@contextmanager
-def readable_parquet(path: Path | str) -> Iterator[None]:
-    """A file that is no Parquet is refused in our own words."""
-    try:
-        yield
-    except UnicodeError:
-        raise DataError(f"{path}: not a Parquet file that can be read (names or texts in it are not UTF-8)") from None
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})") from None

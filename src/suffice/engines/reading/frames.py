@@ -10,15 +10,14 @@ import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from suffice.basis.libraries import nw, pa
-from suffice.engines.encoding.dialect import prepared_cells
-from suffice.engines.encoding.encode import Encoder, texts
-from suffice.engines.encoding.sources import Categories, Kind, Source, checked_names
+from suffice.engines.encoding.encode import texts
+from suffice.engines.encoding.sources import Categories, Kind, Source, checked_names, kind_of
 from suffice.engines.engine import Array, is_missing
 from suffice.engines.steps.blocks import available_memory, n_threads
 from suffice.errors import DataError, SufficeError, TooLarge, bytes_in_words
@@ -46,21 +45,20 @@ class FrameSource(Source):
         what: str = "the table",
     ) -> None:
         self.names, self.n_rows = checked_names(columns, what), n_rows
-        self._get = dict(zip(self.names, columns.values(), strict=True))
+        self._get = {n: cache(get) for n, get in zip(self.names, columns.values(), strict=True)}
         self._loose = loose
-        self._arrays: dict[str, Any] = {}
 
     def type_of(self, name: str) -> Any:
-        return self._array(name).type
+        return self._get[name]().type
 
     def kind(self, name: str) -> Kind:
-        kind = super().kind(name)
+        kind = kind_of(self._get[name]().type)
         return Kind.TEXT if kind is Kind.CATEGORY and name in self._loose else kind
 
     def categories(self, name: str) -> Categories | None:
         if self.kind(name) is not Kind.CATEGORY:
             return None
-        array = self._array(name)
+        array = self._get[name]()
         chunks = array.chunks if hasattr(array, "chunks") else [array]
         states = [w for chunk in chunks for w in texts(chunk.dictionary) if w is not None]
         return Categories(tuple(dict.fromkeys(states)), bool(array.type.ordered))
@@ -70,14 +68,9 @@ class FrameSource(Source):
         return super().n_bytes(names) if self.n_rows is None else 0
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        table = pa.table([self._array(n) for n in names], names=list(names))
+        table = pa.table([self._get[n]() for n in names], names=list(names))
         for batch in table.to_batches(max_chunksize=CHUNK):
             yield dict(zip(names, batch.columns, strict=True))
-
-    def _array(self, name: str) -> Any:
-        if name not in self._arrays:
-            self._arrays[name] = self._get[name]()
-        return self._arrays[name]
 
 
 class Lazy(FrameSource):
@@ -254,25 +247,21 @@ def from_columns(columns: Mapping[object, Any]) -> FrameSource:
 
 def _from_series(series: Any) -> Any:
     native = series.to_native()
-    if series.implementation.is_pandas() and native.dtype.name == "category":
-        return _from_categories(native.cat)
-    try:
-        return series.to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return _as_texts(series.to_list())
-
-
-def _from_categories(categories: Any) -> Any:
-    """A categorical column of pandas by its codes, of which Arrow would make a copy and a mask."""
-    codes = categories.codes.to_numpy()
+    if not (series.implementation.is_pandas() and native.dtype.name == "category"):
+        try:
+            return series.to_arrow()
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            return _as_texts(series.to_list())
+    # A categorical column of pandas by its codes, of which Arrow would make a copy and a mask.
+    codes, categories = native.cat.codes.to_numpy(), native.cat.categories
     indices = pa.array(codes, mask=codes < 0) if len(codes) and codes.min() < 0 else pa.array(codes)
     try:
-        words = pa.array(categories.categories)
+        words = pa.array(categories)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        words = _as_texts(list(categories.categories))
+        words = _as_texts(list(categories))
     if isinstance(words.type, pa.BaseExtensionType):  # intervals, as pandas.cut makes them
-        words = pa.array(list(map(str, categories.categories)), pa.string())
-    return pa.DictionaryArray.from_arrays(indices, words, ordered=bool(categories.ordered))
+        words = pa.array(list(map(str, categories)), pa.string())
+    return pa.DictionaryArray.from_arrays(indices, words, ordered=bool(native.cat.ordered))
 
 
 def _from_cells(values: Any) -> Any:
@@ -345,6 +334,3 @@ class TextCells(FrameSource):
 
     def kind(self, name: str) -> Kind:
         return Kind.CELLS
-
-    def prepare(self, cells: Any, encoder: Encoder) -> Any:
-        return prepared_cells(cells, encoder, self.decimal)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.libraries import pa
-from suffice.engines.encoding.encode import missing_code
 from suffice.engines.engine import ROWS, Array, Bits, Block, Engine, T, View, ranges
 from suffice.engines.local.columns import Column, Held, Nothing, Spill
 from suffice.engines.local.local import Local, hold_in_memory
@@ -232,7 +231,7 @@ class Arranged(Local):
             return Held(cells[at[np.maximum.accumulate(np.where(at < 0, 0, np.arange(len(at))))]])
         placed = cells[at]
         if self.arrangement.n_put:
-            placed[at < 0] = np.nan if placed.dtype.kind == "f" else missing_code(placed.dtype)
+            placed[at < 0] = np.nan if placed.dtype.kind == "f" else np.iinfo(placed.dtype).max
         return Held(placed)
 
     def declare(self, variables: Any) -> Engine:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from suffice.engines.encoding.encode import missing_code
 from suffice.engines.sequences.arrangement import Array, Ints, Looked, jumps_of
 from suffice.engines.sequences.keys import Times
 from suffice.errors import DataError, TooLarge, bytes_in_words
@@ -100,7 +99,7 @@ def with_gaps(cells: Array, before: Ints) -> Array:
     array([ 5, -1, -1,  3])
     """
     nothing = {"f": np.nan, "i": -1}.get(cells.dtype.kind)
-    result = np.full(len(cells) + int(before.sum()), missing_code(cells.dtype) if nothing is None else nothing, cells.dtype)
+    result = np.full(len(cells) + int(before.sum()), np.iinfo(cells.dtype).max if nothing is None else nothing, cells.dtype)
     result[np.cumsum(before + 1) - 1] = cells
     return result
 

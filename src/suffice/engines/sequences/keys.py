@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import pa, pc
 from suffice.engines.encoding.doubts import Notes
-from suffice.engines.encoding.encode import Encoder, NotANumber, NumberEncoder, Wrong, first_rows, texts
-from suffice.engines.encoding.infer import Weights
+from suffice.engines.encoding.encode import Encoder, Wrong, first_rows, texts
+from suffice.engines.encoding.numbers import NotANumber, NumberEncoder, Weights
 from suffice.engines.encoding.sources import Categories, Kind, Source, readable
 from suffice.engines.engine import Array, ranges
 from suffice.engines.local.columns import Column, Held, Nothing, Sink
@@ -101,8 +101,8 @@ class OrderEncoder:
     n_missing = 0
     dtype: np.dtype[Any]
 
-    def __init__(self, reading: Reading, missing: Collection[str] = ()) -> None:
-        self.reading, self.missing, self.mistaken = reading, missing, False
+    def __init__(self, reading: Reading, missing: Collection[str] = (), decimal: str = ".") -> None:
+        self.reading, self.missing, self.decimal, self.mistaken = reading, missing, decimal, False
         self.words = TextCodes("the order", missing)
         self.dtype = np.dtype({"numbers": np.float64, "texts": np.int32}.get(reading, np.int64))
         self.type: Any = None
@@ -134,7 +134,7 @@ class OrderEncoder:
 
     def _numbers(self, chunk: Any) -> Array | None:
         try:
-            values = NumberEncoder(missing=self.missing).encode(chunk)
+            values = NumberEncoder(missing=self.missing, decimal=self.decimal).encode(chunk)
         except NotANumber as wrong:
             if wrong.endless:
                 raise
@@ -273,7 +273,7 @@ class Keyed(Local):
         together = not self.source.stable or self.n_rows is None
         if together and any(n not in self.seen for n in names):
             self.require(names)
-        weights = {} if self.weights is None or self._weight is not None else {self.weights: Weights()}
+        weights = {} if self.weights is None or self._weight is not None else {self.weights: Weights(decimal=self.source.decimal)}
         if weights or self._unread_keys():
             self._scan(weights)
         self.require(())
@@ -286,7 +286,7 @@ class Keyed(Local):
             checked_kind(self.by, self.source)
             keys[self.by] = TextCodes("the sequence", self.options.missing)
         if self.order is not None:
-            keys[self.order] = OrderEncoder(readings(self.order, self.source)[0], self.options.missing)
+            keys[self.order] = OrderEncoder(readings(self.order, self.source)[0], self.options.missing, self.source.decimal)
         return keys
 
     def _encode_columns(self, encoders: Mapping[str, Encoder]) -> Sink:
@@ -311,7 +311,7 @@ class Keyed(Local):
         ways = readings(name, self.source)
         for way in ways[ways.index(key.reading) + 1 :]:
             if key.mistaken:
-                key = OrderEncoder(way, self.options.missing)
+                key = OrderEncoder(way, self.options.missing, self.source.decimal)
                 sink = self._encode_columns({name: key})
         if key.mistaken:
             raise DataError(f"the column {name!r} cannot be read as an order")

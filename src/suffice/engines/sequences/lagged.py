@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from suffice.engines.encoding.encode import missing_code
 from suffice.engines.engine import Array, Bits, Block, Engine, S, Seen, Step, T, View
 from suffice.engines.local.local import hold_in_memory
 from suffice.engines.sequences.arranged import Arranged
@@ -67,7 +66,7 @@ def lag_cells(cells: Array, places: Ints, lag: int) -> Array:
         return cells
     result = np.empty_like(cells)
     result[lag:] = cells[: max(0, len(cells) - lag)]
-    result[places < lag] = np.nan if cells.dtype.kind == "f" else missing_code(cells.dtype)
+    result[places < lag] = np.nan if cells.dtype.kind == "f" else np.iinfo(cells.dtype).max
     return result
 
 
