@@ -194,12 +194,13 @@ class Bitmaps:
         """What a step counts, unless it does not fit."""
         if self._ready and (ready := self._ready.pop(step.key, None)) is not None:
             return ready
-        n_bytes = (8.0 if self.layout.wide else 4.0) * step.n_cells
+        n_cells = step.n_cells
+        n_bytes = float(self.layout.counts.itemsize * n_cells)
         if n_bytes > 2**22 and n_bytes > available_memory() / 2:
             raise TooLarge(
                 f"the tables asked for need {bytes_in_words(n_bytes)}, and {bytes_in_words(available_memory())} are free"
             )
-        return self.bits.fold(step) if step.n_cells else step.zeros()
+        return self.bits.fold(step) if n_cells else np.zeros(0, self.layout.counts)
 
 
 def bits_of(

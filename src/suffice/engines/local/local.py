@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import islice
+from operator import iadd
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +21,7 @@ from suffice.engines.encoding.doubts import Notes, doubts_about
 from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, bin_codes, code_type, state_codes
 from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, foreseen, found_by
 from suffice.engines.encoding.sources import Kind, Options, Source, checked_variables, cut, encode, readable, wrong_cell
-from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
+from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges
 from suffice.engines.local.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
 from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.reading.bins import SAMPLE, binned_variable
@@ -260,19 +261,22 @@ class Local(Engine):
         columns = names or self.names[:1]  # without a column a block would not know its rows
         self.require(columns)
         if step.complete:
-            refuse_missing({n: self.seen[n].n_missing for n in names}, self.n_rows or 0)
+            self.require_complete(names)
         block, n = partial(self._block, columns), self._n_blocks
         workers = min(n_threads(threads), max(1, n))
-        runs = [map(block, range(a, b)) for a, b in ranges(n, max(1, n // (step.runs * workers)))]
-        return _sum_runs(step, iter(runs), workers, what, len(runs))
+        length = max(1, n // (step.runs * workers))
+        runs = [map(block, range(a, min(a + length, n))) for a in range(0, n, length)]
+        sums = in_order((partial(step, run) for run in runs), workers)
+        return reduce(iadd, with_count(sums, what, len(runs)) if what else sums, Sum[T]()).value
 
     def _stream(self, step: Step[T], encoders: Mapping[str, Encoder], threads: int | None) -> T | None:
         """The sum over rows that are kept nowhere."""
         with readable(), closing(self._first_pass(encoders, step.complete)) as blocks:
-            total = _sum_runs(step, iter(lambda: list(islice(blocks, STREAMED)), []), n_threads(threads), None, None)
+            runs = iter(lambda: list(islice(blocks, STREAMED)), [])
+            total = reduce(iadd, in_order((partial(step, run) for run in runs), threads), Sum[T]())
         if step.complete:
-            refuse_missing({n: e.n_missing for n, e in encoders.items()}, self.n_rows or 0)
-        return total
+            self.require_complete((), {n: e.n_missing for n, e in encoders.items()})
+        return total.value
 
     def _to_stream(self, names: Sequence[str]) -> dict[str, Encoder] | None:
         """The encoders of columns none of which was read yet, if they are too large for memory, and all are declared.
@@ -390,11 +394,3 @@ def hold_in_memory(
     if any(block.weight is not None for block in blocks):
         engine.set_weights(np.concatenate([block.weights for block in blocks]))
     return engine
-
-
-def _sum_runs(step: Step[T], runs: Iterator[Any], workers: int, what: str | None, n_runs: int | None) -> T | None:
-    results = in_order((partial(step, run) for run in runs), workers)
-    total: Sum[T] = Sum()
-    for part in with_count(results, what, n_runs) if what else results:
-        total += part
-    return total.value
