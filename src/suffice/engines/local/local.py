@@ -22,7 +22,7 @@ from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, bin_co
 from suffice.engines.encoding.infer import CellsFound, Guess, Weights, encoder_for, foreseen, found_by
 from suffice.engines.encoding.sources import Kind, Options, Source, checked_variables, cut, encode, readable, wrong_cell
 from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges
-from suffice.engines.local.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
+from suffice.engines.local.columns import Column, Growing, Held, Nothing, Sink, spill, sum_of
 from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.reading.bins import SAMPLE, binned_variable
 from suffice.engines.reading.frames import Encoded
@@ -169,7 +169,9 @@ class Local(Engine):
         sink = self._sink(list(encoders))
         n_rows = 0
         for chunks, _, n in encode(self.source, encoders):
-            sink.add(chunks)
+            for name, chunk in chunks.items():
+                if len(chunk):
+                    sink[name].add(chunk)
             n_rows += n
         self.set_rows(n_rows)
         return sink
@@ -181,7 +183,7 @@ class Local(Engine):
         fresh: dict[str, Read] = {}
         for name, encoder in encoders.items():
             if isinstance(encoder, Weights):
-                self._weight = sink.column(name, None, np.dtype(np.float64))
+                self._weight = sink.pop(name).column(None, np.dtype(np.float64))
                 continue
             self._found[name] = found = found_by(encoder, self.n_rows or 0)
             try:
@@ -212,7 +214,7 @@ class Local(Engine):
         """Where columns are kept: in memory as long as there is some left."""
         need = self._bytes + self.source.n_bytes(names)
         if need > self.options.memory_limit:
-            return Spill()
+            return spill()
         self._bytes = need
         return Sink(partial(Growing, self.n_rows))
 
@@ -223,20 +225,20 @@ class Local(Engine):
         if not isinstance(settled, StateEncoder):
             states = isinstance(variable, Finite) and not found.are_states(name, self.options)
             dtype = code_type(variable.n_states) if isinstance(variable, Finite) and states else np.dtype(np.float64)
-            read = Read(variable, found.n_missing, column=sink.column(name, None, dtype))
+            read = Read(variable, found.n_missing, column=sink.pop(name).column(None, dtype))
             if isinstance(variable, Finite) and not states:
                 return self._recode_numbers(name, read, variable, state_codes)
             return read
         if not isinstance(variable, Finite) or not settled.codes:
             return Read(variable, found.n_missing, column=Nothing())
         order = np.array([variable.code(s) for s in settled.codes], np.int64)
-        return Read(variable, found.n_missing, column=sink.column(name, order, code_type(len(order))))
+        return Read(variable, found.n_missing, column=sink.pop(name).column(order, code_type(len(order))))
 
     def _recode_numbers(self, name: str, read: Read, variable: Finite, codes: Callable[[Any, Finite], Any]) -> Read:
-        sink = self._sink([name])
+        column = self._sink([name])[name]
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
-            sink.add({name: codes(read.column.rows(start, stop), variable)})
-        return replace(read, variable=variable, column=sink.column(name, None, code_type(variable.n_states)))
+            column.add(codes(read.column.rows(start, stop), variable))
+        return replace(read, variable=variable, column=column.column(None, code_type(variable.n_states)))
 
     def _weigh(self, weight: Column) -> None:
         """Sum the weights of the rows, in the same tree as everything, and see whether they are whole numbers."""
