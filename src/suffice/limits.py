@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from suffice.errors import ArgumentError, DataError, TooLarge, bytes_in_words, listing, nearest, whole
@@ -57,6 +57,8 @@ class Budget:
     threads: int | None = None
     progress: ProgressLike = None
     checkpoint: Path | None = None
+    room: float = field(default=math.inf, init=False, repr=False)
+    """The bytes that may be taken beside the data; ∞ where nothing is said."""
 
     def __post_init__(self) -> None:
         if self.time_limit is not None:
@@ -64,12 +66,7 @@ class Budget:
         if self.threads is not None:
             whole(self.threads, "threads", 1)
         if self.memory_limit is not None:
-            bytes_of(self.memory_limit)
-
-    @property
-    def room(self) -> float:
-        """The bytes that may be taken beside the data; ∞ where nothing is said."""
-        return math.inf if self.memory_limit is None else float(bytes_of(self.memory_limit))
+            object.__setattr__(self, "room", float(bytes_of(self.memory_limit)))
 
     @property
     def keywords(self) -> Limits:
@@ -124,7 +121,7 @@ def check_room(room: float, need: float, what: str, fewer: str) -> None:
         )
 
 
-LIMITS = tuple(field.name for field in fields(Budget))
+LIMITS = tuple(Limits.__annotations__)
 
 
 def options_of(

@@ -26,7 +26,7 @@ from suffice.engines import Block, Data, scan
 from suffice.engines import gather as gathering
 from suffice.engines.engine import ROWS
 from suffice.engines.local import local
-from suffice.engines.local.columns import Held, Spill, Spilled
+from suffice.engines.local.columns import Held, Spilled
 from suffice.engines.reading import bins
 from suffice.errors import DataError, SufficeNote, TooLarge
 from suffice.kernels.counting import (
@@ -408,12 +408,12 @@ def test_a_spill_goes_after_an_interrupt(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     calls: list[int] = []
 
-    def interrupted(self: Spill, chunks: dict[str, Any]) -> None:
+    def interrupted(self: Spilled, chunk: Any) -> None:
         calls.append(len(spills(open_files(), folder)))
         if len(calls) > 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Spill, "add", interrupted)
+    monkeypatch.setattr(Spilled, "add", interrupted)
     data = opened("spill", tmp_path, COMPLETE)
     with pytest.raises(KeyboardInterrupt):
         print(data.known)

@@ -158,7 +158,7 @@ def test_steps_add_over_blocks_and_travel(seed, n_columns, n_rows):
     ]
     for step in steps:
         total = sum(pickle.loads(pickle.dumps(step))([block]).value for block in blocks)
-        parts = step.zeros()
+        parts = np.zeros(step.n_cells, layout.counts)
         for block in blocks:
             bits = bit_block(block, layout)
             for part in step.parts(3, step.costs(bits)):

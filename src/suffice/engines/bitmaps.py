@@ -110,7 +110,7 @@ class Bitmaps:
             tables = [every[at[v] : at[v + 1]] for v in sets[:, 0]]
             return np.concatenate(tables), np.cumsum([0, *map(len, tables)])
         cells = self.cells(sets)
-        by_rows = self._full_by_rows(sets, cells)
+        by_rows = self.by_rows(sets, full=True)
         if by_rows.all() or not by_rows.any():
             groups = TableGroups.of(sets, cells)
             step = ScanTables(self.layout, groups) if by_rows.any() else CountTables(self.layout, groups)
@@ -124,17 +124,11 @@ class Bitmaps:
                 tables[g] = mine[at[i] : at[i + 1]]
         return np.concatenate(tables), offsets
 
-    def _full_by_rows(self, sets: Sets, cells: Ints) -> npt.NDArray[np.bool_]:
-        """Which full tables, of so many cells, are cheaper to count row by row."""
-        wide = ~self.narrow[sets].all(1) | (sets.shape[1] == 1)
-        return np.asarray(wide | (cells - cells // self.sizes[sets[:, -1]] > FULL * self.share))
-
     def full_steps(self, sets: Sets) -> list[BitStep]:
         """What `full` counts."""
         if sets.shape[1] == 1 and self.all_narrow:
             return [] if self._states is not None else [CountStates(self.layout)]
-        cells = self.cells(sets)
-        by_rows = self._full_by_rows(sets, cells)
+        cells, by_rows = self.cells(sets), self.by_rows(sets, full=True)
         kinds = [(chosen, kind) for chosen, kind in ((by_rows, ScanTables), (~by_rows, CountTables)) if chosen.any()]
         return [kind(self.layout, TableGroups.of(sets[chosen], cells[chosen])) for chosen, kind in kinds]
 
@@ -184,22 +178,26 @@ class Bitmaps:
         """The number of cells of each table; beyond 2^62 that."""
         return np.asarray(np.minimum(np.prod(self.sizes[sets].astype(float), axis=1), 2.0**62), np.int64)
 
-    def by_rows(self, sets: Sets) -> npt.NDArray[np.bool_]:
-        """Which tables are cheaper to count row by row: those with many cells."""
+    def by_rows(self, sets: Sets, *, full: bool = False) -> npt.NDArray[np.bool_]:
+        """Which tables, core ones or full ones, are cheaper to count row by row: those with many cells."""
         wide = ~self.narrow[sets].all(1) if not self.all_narrow else np.zeros(len(sets), bool)
-        cells = np.prod(np.maximum(self.sizes[sets] - 1.0, 1.0), axis=1)
-        return np.asarray(wide | (cells > CORE * self.share) | (sets.shape[1] == 1))
+        states = self.sizes[sets] - 1.0
+        if full:
+            states[:, :-1] += 1.0
+        cells = np.prod(states if full else np.maximum(states, 1.0), axis=1)
+        return np.asarray(wide | (cells > (FULL if full else CORE) * self.share) | (sets.shape[1] == 1))
 
     def _count_step(self, step: BitStep) -> Counts:
         """What a step counts, unless it does not fit."""
         if self._ready and (ready := self._ready.pop(step.key, None)) is not None:
             return ready
-        n_bytes = (8.0 if self.layout.wide else 4.0) * step.n_cells
+        n_cells = step.n_cells
+        n_bytes = float(self.layout.counts.itemsize * n_cells)
         if n_bytes > 2**22 and n_bytes > available_memory() / 2:
             raise TooLarge(
                 f"the tables asked for need {bytes_in_words(n_bytes)}, and {bytes_in_words(available_memory())} are free"
             )
-        return self.bits.fold(step) if step.n_cells else step.zeros()
+        return self.bits.fold(step) if n_cells else np.zeros(0, self.layout.counts)
 
 
 def bits_of(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.encoding.encode import code_type
-from suffice.engines.engine import Block, Engine, S, Seen, Step, T, checked_function, step_of
+from suffice.engines.engine import Block, Each, Engine, S, Seen, Step, T, checked_function
 from suffice.engines.gather import Gather
 from suffice.engines.schema import Schema, Summarise
 from suffice.engines.steps.blocks import n_threads
@@ -195,8 +195,8 @@ class Data:
         self.engine.check(names)
         variables = self.engine.variables(names)
         workers = n_threads(threads)
-        at_once = self.engine.sums_at_once(workers)
-        step = Gather.of(wanted, variables, self.engine.n_rows, weighted=self.engine.weighted, at_once=at_once)
+        at_once = self.engine.sums_at_once or workers
+        step = Gather.plan(wanted, variables, self.engine.n_rows, weighted=self.engine.weighted, at_once=at_once)
         total = self.engine.fold(step, names, threads=workers, what="counting rows")
         return Statistics(step.entries(total), self.weight, variables.values())
 
@@ -212,7 +212,8 @@ class Data:
         >>> float(data.fold(lambda block: block.columns["y"].sum()))
         3.0
         """
-        return self.engine.fold(step_of(step), self.columns, threads=threads, what=what)
+        whole = step if isinstance(step, Step) else Each(checked_function(step))
+        return self.engine.fold(whole, self.columns, threads=threads, what=what)
 
     def map(self, step: Callable[[Block], T], *, keep: Iterable[str] = (), what: str = "reading rows") -> Iterator[T]:
         """What a step makes of each block of rows, in their order; `keep` names columns that it gets as they came."""

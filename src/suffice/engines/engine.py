@@ -25,7 +25,6 @@ from suffice.engines.steps.blocks import add_up as add_up
 from suffice.engines.steps.blocks import checked_function as checked_function
 from suffice.engines.steps.blocks import is_missing as is_missing
 from suffice.engines.steps.blocks import ranges as ranges
-from suffice.engines.steps.blocks import step_of as step_of
 from suffice.engines.steps.blocks import sum_up as sum_up
 from suffice.errors import DataError, MissingCells, listing, nearest, quantity
 from suffice.variables import Variable
@@ -81,6 +80,8 @@ class Engine:
     """Whether the rows can be gone through one after the other, as `walk` does."""
     notes: Sequence[str] = ()
     """What was noted while columns were read."""
+    sums_at_once: int | None = None
+    """How many sums of parts of the rows are in memory here at a time; None of as many as there are threads."""
     empty: str = "there are no rows"
     """What is said where a step has seen no rows."""
 
@@ -112,10 +113,21 @@ class Engine:
         """The columns among these whose cells are words of a text file, the empty one for a missing cell."""
         return frozenset()
 
-    def require_complete(self, names: Sequence[str]) -> None:
-        """Refuse missing cells in these columns, with their number in each."""
-        self.require(names)
-        refuse_missing({n: self.seen[n].n_missing for n in names}, self.n_rows or 0)
+    def require_complete(self, names: Sequence[str], missing: Mapping[str, int] | None = None) -> None:
+        """Refuse missing cells in these columns, with their number in each: `missing`, where that was found on the way."""
+        if missing is None:
+            self.require(names)
+            missing = {n: self.seen[n].n_missing for n in names}
+        n_rows = self.n_rows or 0
+        for name, n in missing.items():
+            if n == n_rows:
+                raise MissingCells(f"the column {name!r} has no values at all: every cell is missing")
+        found = [f"{name!r} {n:,}" for name, n in missing.items() if n]
+        if found:
+            raise MissingCells(
+                f"there are missing cells ({listing(found, style='str')}, of {quantity(n_rows, 'row')}), and counting needs "
+                "complete rows; no row is ever dropped: fit and em learn from incomplete rows, and learn does"
+            )
 
     def declare(self, variables: Any) -> Engine:
         """The same rows, some of their columns declared otherwise."""
@@ -131,10 +143,6 @@ class Engine:
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         """The sum of a step over all blocks, None of no rows."""
         raise NotImplementedError
-
-    def sums_at_once(self, threads: int) -> int:
-        """How many sums of parts of the rows are in memory here at a time."""
-        return threads
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         """What a step makes of each block, in the order of the blocks; `keep` are columns to be passed on as they came."""
@@ -173,16 +181,3 @@ class Bits:
     def at_once(self, step: Fused[T]) -> T:
         """What a step makes of all rows."""
         raise NotImplementedError("not all rows are here")
-
-
-def refuse_missing(missing: Mapping[str, int], n_rows: int) -> None:
-    """Refuse missing cells, with their number in each column."""
-    for name, n in missing.items():
-        if n == n_rows:
-            raise MissingCells(f"the column {name!r} has no values at all: every cell is missing")
-    found = [f"{name!r} {n:,}" for name, n in missing.items() if n]
-    if found:
-        raise MissingCells(
-            f"there are missing cells ({listing(found, style='str')}, of {quantity(n_rows, 'row')}), and counting needs complete "
-            "rows; no row is ever dropped: fit and em learn from incomplete rows, and learn does"
-        )

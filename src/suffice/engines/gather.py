@@ -66,7 +66,7 @@ class Gather(Step[Parts]):
     """Tables that take in many rows cost less than many tables that are added."""
 
     @staticmethod
-    def of(
+    def plan(
         requests: Iterable[Request], variables: Mapping[str, Variable], n_rows: int | None, *, weighted: bool, at_once: int
     ) -> Gather:
         """`at_once` is how many sums are in memory at a time. What would not fit is refused while its size is only a number."""
@@ -87,7 +87,8 @@ class Gather(Step[Parts]):
         sparse = tuple(r for r, n in cells.items() if n > most)
         # Both ways give the same bits, so the compiled one is taken whenever it is there.
         compiled = n_rows is None or n_rows * len(wanted) > SMALL or "suffice.kernels.counting.count" in sys.modules
-        cut = pool_requests([r for r in wanted if r.real and not r.finite])
+        whole = [r for r in wanted if r.real and not r.finite]
+        cut = pool_requests(whole) if len(whole) > 1 else {}
         moments = (*cut, *(r for r in wanted if r.real and (r.finite or not cut)))
         return Gather(variables, {**dict.fromkeys(cut, ()), **tables}, tuple(dense), sparse, moments, cut, weighted, compiled)
 
@@ -216,7 +217,7 @@ def pool_requests(requests: Sequence[Request]) -> dict[Request, tuple[Request, .
     {Request(finite=(), real=('x', 'y')): (Request(finite=(), real=('x',)), Request(finite=(), real=('x', 'y')))}
     """
     columns = tuple(dict.fromkeys(n for r in requests for n in r.real))
-    worth = len(requests) > 1 and len(columns) ** 2 <= WIDTH * len(requests)
+    worth = len(columns) ** 2 <= WIDTH * len(requests)
     derived = tuple(dict.fromkeys(d for r in requests for d in r.derived))
     return {Request((), columns, derived): tuple(requests)} if worth else {}
 

@@ -287,6 +287,7 @@ class SparkRows(Partitions):
         super().__init__(names, options)
         self.spark, self.pieces, self.columns = spark, pieces, tuple(names)
         self.tasks = [SparkTask(i, part) for i, part in enumerate(deal_out(pieces, spark.n_tasks))]
+        self.sums_at_once = min(len(self.tasks), FEW)
 
     def again(self, options: Options) -> SparkRows:
         return SparkRows(self.spark, self.pieces, self.columns, options)
@@ -296,9 +297,6 @@ class SparkRows(Partitions):
 
     def sum(self, work: PartitionWork) -> Sum[Any]:
         return self.spark.sum(self.tasks, self.reading(work))
-
-    def sums_at_once(self, threads: int) -> int:
-        return min(len(self.tasks), FEW)
 
     def reading(self, work: PartitionWork) -> Callable[[SparkTask], Any]:
         """Some work, on what workers have of the rows."""

@@ -182,7 +182,8 @@ class Statistics:
 
     def counts(self, names: Sequence[str]) -> Counts:
         """The table of these variables in this order: gathered as such, or the marginal of a larger one."""
-        entry = self._smallest(frozenset(names), frozenset())
+        scope = frozenset(names), frozenset[str]()
+        entry = self._entries.get(scope) or self._smallest(*scope)
         if isinstance(entry, Moments):
             entry = Counts(entry.variables, entry.count, entry.keys)
         return entry.marginal(names)

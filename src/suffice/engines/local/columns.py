@@ -12,7 +12,6 @@ import tempfile
 import weakref
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -41,24 +40,6 @@ def sum_of(weights: Array) -> float:
     """
     with np.errstate(over="ignore"):
         return float(weights.sum())
-
-
-class Sink:
-    """Where the encoded chunks of columns go, each to one of its own, which `new` makes."""
-
-    def __init__(self, new: Callable[[], Any]) -> None:
-        self._columns = defaultdict[str, Any](new)
-
-    def add(self, chunks: dict[str, Array]) -> None:
-        """Take the next rows of every column that is still being encoded."""
-        for name, chunk in chunks.items():
-            if len(chunk):
-                self._columns[name].add(chunk)
-
-    def column(self, name: str, order: Array | None, dtype: np.dtype[Any]) -> Column:
-        """A finished column: codes put in order, in the type they need in the end."""
-        finished: Column = self._columns.pop(name).column(order, dtype)
-        return finished
 
 
 class Held:
@@ -96,33 +77,27 @@ class Growing:
         self._used = 0
 
     def add(self, chunk: Array) -> None:
-        """Append a chunk. A chunk that is the whole column is taken as it is, without a copy."""
-        if self._array is None and len(chunk) == self._n_rows:
-            self._array, self._used = chunk, len(chunk)
+        """Append a chunk: the whole column as it is, without a copy; others to the array, made longer or wider if it must be."""
+        old, n, dtype = self._array, self._used + len(chunk), chunk.dtype
+        if old is None and len(chunk) == self._n_rows:
+            self._array, self._used = chunk, n
             return
-        room = self._room(self._used + len(chunk), chunk.dtype)
-        room[self._used : self._used + len(chunk)] = chunk
-        self._used += len(chunk)
+        if old is None or len(old) < n or old.dtype != dtype:
+            self._array = np.empty(max(n, self._n_rows or 2 * n), dtype)
+            if old is not None:
+                self._array[: self._used] = old[: self._used]
+                if old.dtype != dtype:
+                    self._array[: self._used][old[: self._used] == np.iinfo(old.dtype).max] = np.iinfo(dtype).max
+            old = self._array
+        old[self._used : n] = chunk
+        self._used = n
 
     def column(self, order: Array | None, dtype: np.dtype[Any]) -> Held:
-        """The whole column."""
+        """The whole column: codes put in order, in the type they need in the end."""
         if self._array is None:
             raise ValueError("nothing was added")
         array = self._array[: self._used]
         return Held(array if order is None else recode(array, order, dtype))
-
-    def _room(self, n: int, dtype: np.dtype[Any]) -> Array:
-        """The array, made longer or its type made wider if it must be."""
-        old = self._array
-        if old is not None and len(old) >= n and old.dtype == dtype:
-            return old
-        size = max(n, self._n_rows or 2 * n)
-        self._array = np.empty(size, dtype)
-        if old is not None:
-            self._array[: self._used] = old[: self._used]
-            if old.dtype != dtype:
-                self._array[: self._used][old[: self._used] == np.iinfo(old.dtype).max] = np.iinfo(dtype).max
-        return self._array
 
 
 class Segment(NamedTuple):
@@ -167,13 +142,6 @@ class Unnamed:
             view, offset = view[n:], offset + n
 
 
-class Spill(Sink):
-    """The sink of columns that are too large for memory."""
-
-    def __init__(self) -> None:
-        super().__init__(partial(Spilled, Unnamed()))
-
-
 class Spilled:
     """A column in a spill."""
 
@@ -214,3 +182,12 @@ class Spilled:
         self._file.read(target, segment.offset + skip * segment.dtype.itemsize)
         if not direct:
             out[:] = target if self._order is None else recode(target, self._order, self.dtype)
+
+
+Sink = defaultdict[Any, Growing | Spilled]
+"""Where the encoded chunks of columns go, by their names."""
+
+
+def spill() -> Sink:
+    """The sink of columns that are too large for memory: all of them in one file."""
+    return defaultdict(partial(Spilled, Unnamed()))

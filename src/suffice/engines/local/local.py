@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import islice
+from operator import iadd
 from typing import Any, Literal
 
 import numpy as np
@@ -21,8 +22,8 @@ from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, code_t
 from suffice.engines.encoding.infer import CellsFound, Guess, encoder_for, foreseen, found_by
 from suffice.engines.encoding.numbers import Weights, bin_codes
 from suffice.engines.encoding.sources import Kind, Options, Source, cut, encode, readable, wrong_cell
-from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges, refuse_missing
-from suffice.engines.local.columns import Column, Growing, Held, Nothing, Sink, Spill, sum_of
+from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges
+from suffice.engines.local.columns import Column, Growing, Held, Nothing, Sink, spill, sum_of
 from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.reading.bins import SAMPLE, binned_variable
 from suffice.engines.reading.frames import Encoded
@@ -170,7 +171,9 @@ class Local(Engine):
         sink = self._sink(list(encoders))
         n_rows = 0
         for chunks, _, n in encode(self.source, encoders):
-            sink.add(chunks)
+            for name, chunk in chunks.items():
+                if len(chunk):
+                    sink[name].add(chunk)
             n_rows += n
         self.set_rows(n_rows)
         return sink
@@ -182,7 +185,7 @@ class Local(Engine):
         fresh: dict[str, Read] = {}
         for name, encoder in encoders.items():
             if isinstance(encoder, Weights):
-                self._weight = sink.column(name, None, np.dtype(np.float64))
+                self._weight = sink.pop(name).column(None, np.dtype(np.float64))
                 continue
             self._found[name] = found = found_by(encoder, self.n_rows or 0)
             try:
@@ -213,7 +216,7 @@ class Local(Engine):
         """Where columns are kept: in memory as long as there is some left."""
         need = self._bytes + self.source.n_bytes(names)
         if need > self.options.memory_limit:
-            return Spill()
+            return spill()
         self._bytes = need
         return Sink(partial(Growing, self.n_rows))
 
@@ -224,18 +227,18 @@ class Local(Engine):
         if not isinstance(settled, StateEncoder):
             states = isinstance(variable, Finite) and not found.are_states(name, self.options)
             dtype = code_type(variable.n_states) if isinstance(variable, Finite) and states else np.dtype(np.float64)
-            read = Read(variable, found.n_missing, column=sink.column(name, None, dtype))
+            read = Read(variable, found.n_missing, column=sink.pop(name).column(None, dtype))
             return self._recode_numbers(name, read, variable) if isinstance(variable, Finite) and not states else read
         if not isinstance(variable, Finite) or not settled.codes:
             return Read(variable, found.n_missing, column=Nothing())
         order = np.array([variable.code(s) for s in settled.codes], np.int64)
-        return Read(variable, found.n_missing, column=sink.column(name, order, code_type(len(order))))
+        return Read(variable, found.n_missing, column=sink.pop(name).column(order, code_type(len(order))))
 
     def _recode_numbers(self, name: str, read: Read, variable: Finite) -> Read:
-        sink = self._sink([name])
+        column = self._sink([name])[name]
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
-            sink.add({name: bin_codes(read.column.rows(start, stop), variable)})
-        return replace(read, variable=variable, column=sink.column(name, None, code_type(variable.n_states)))
+            column.add(bin_codes(read.column.rows(start, stop), variable))
+        return replace(read, variable=variable, column=column.column(None, code_type(variable.n_states)))
 
     def _weigh(self, weight: Column) -> None:
         """Sum the weights of the rows, in the same tree as everything, and see whether they are whole numbers."""
@@ -260,19 +263,22 @@ class Local(Engine):
         columns = names or self.names[:1]  # without a column a block would not know its rows
         self.require(columns)
         if step.complete:
-            refuse_missing({n: self.seen[n].n_missing for n in names}, self.n_rows or 0)
+            self.require_complete(names)
         block, n = partial(self._block, columns), self._n_blocks
         workers = min(n_threads(threads), max(1, n))
-        runs = [map(block, range(a, b)) for a, b in ranges(n, max(1, n // (step.runs * workers)))]
-        return _sum_runs(step, iter(runs), workers, what, len(runs))
+        length = max(1, n // (step.runs * workers))
+        runs = [map(block, range(a, min(a + length, n))) for a in range(0, n, length)]
+        sums = in_order((partial(step, run) for run in runs), workers)
+        return reduce(iadd, with_count(sums, what, len(runs)) if what else sums, Sum[T]()).value
 
     def _stream(self, step: Step[T], encoders: Mapping[str, Encoder], threads: int | None) -> T | None:
         """The sum over rows that are kept nowhere."""
         with readable(), closing(self._first_pass(encoders, step.complete)) as blocks:
-            total = _sum_runs(step, iter(lambda: list(islice(blocks, STREAMED)), []), n_threads(threads), None, None)
+            runs = iter(lambda: list(islice(blocks, STREAMED)), [])
+            total = reduce(iadd, in_order((partial(step, run) for run in runs), threads), Sum[T]())
         if step.complete:
-            refuse_missing({n: e.n_missing for n, e in encoders.items()}, self.n_rows or 0)
-        return total
+            self.require_complete((), {n: e.n_missing for n, e in encoders.items()})
+        return total.value
 
     def _to_stream(self, names: Sequence[str]) -> dict[str, Encoder] | None:
         """The encoders of columns none of which was read yet, if they are too large for memory, and all are declared.
@@ -390,11 +396,3 @@ def hold_in_memory(
     if any(block.weight is not None for block in blocks):
         engine.set_weights(np.concatenate([block.weights for block in blocks]))
     return engine
-
-
-def _sum_runs(step: Step[T], runs: Iterator[Any], workers: int, what: str | None, n_runs: int | None) -> T | None:
-    results = in_order((partial(step, run) for run in runs), workers)
-    total: Sum[T] = Sum()
-    for part in with_count(results, what, n_runs) if what else results:
-        total += part
-    return total.value

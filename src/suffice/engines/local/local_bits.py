@@ -60,7 +60,7 @@ class LocalBits(Bits):
         return 8.0 * math.prod(self._shape) <= room
 
     def fold(self, step: BitStep) -> Counts:
-        out = step.zeros()
+        out = np.zeros(step.n_cells, step.layout.counts)
         for block in self._coded_blocks() if step.coded else [self.bits]:
             costs = np.zeros(1) if self.workers == 1 else step.costs(block)
             if costs.sum() < SHARED:

@@ -12,7 +12,7 @@ import numpy as np
 
 from suffice.basis.libraries import pa
 from suffice.engines.engine import ROWS, Array, Bits, Block, Engine, T, View, ranges
-from suffice.engines.local.columns import Column, Held, Nothing, Spill
+from suffice.engines.local.columns import Column, Held, Nothing, spill
 from suffice.engines.local.local import Local, hold_in_memory
 from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.reading.frames import in_sorted_order
@@ -73,12 +73,13 @@ def _columns(rows: Keyed, names: Sequence[str]) -> Columns:
 def _sort_columns(rows: Keyed, names: Sequence[str]) -> Columns:
     """The same columns, and the rows they came from, in the order of the keys."""
     columns = _columns(rows, names)
-    sink, keys = Spill(), [k for k in (BY, ORDER, ROW) if k in columns]
+    sink, keys = spill(), [k for k in (BY, ORDER, ROW) if k in columns]
     parts = ({k: c.rows(start, stop) for k, c in columns.items()} for start, stop in ranges(rows.n_rows or 0, 2**17))
     types = {k: c.dtype for k, c in columns.items()}
     for part in in_sorted_order(parts, types, keys, rows.options.memory_limit):
-        sink.add(part)
-    return {k: sink.column(k, None, dtype) for k, dtype in types.items()}
+        for k in (k for k, cells in part.items() if len(cells)):
+            sink[k].add(part[k])
+    return {k: sink.pop(k).column(None, dtype) for k, dtype in types.items()}
 
 
 def _keys(rows: Keyed, columns: Mapping[Any, Column], start: int, stop: int) -> tuple[Array, Array | None]:
@@ -101,26 +102,21 @@ def _look_through(rows: Keyed, columns: Columns) -> Looked:
 
 def _fill_gaps(rows: Keyed, columns: Columns, spacing: int) -> Columns:
     """The same columns with steps put in where some lack."""
-    sink = Spill()
-    for part in _parts_with_gaps(rows, columns, spacing):
-        sink.add(part)
-    return {k: sink.column(k, None, c.dtype) for k, c in columns.items()}
-
-
-def _parts_with_gaps(rows: Keyed, columns: Columns, spacing: int) -> Iterator[dict[Any, Array]]:
-    last = None
+    sink, last = spill(), None
     for start, stop in ranges(rows.n_rows or 0, 2**17):
         by, order = _keys(rows, columns, start, stop)
         if order is None:
             raise AssertionError("steps are put in by an order")
         before = lacking_before(by, order, spacing, last)
         last = int(by[-1]), order[-1]
-        part = {k: with_gaps(c.rows(start, stop), before) for k, c in columns.items() if k not in (BY, ORDER, WEIGHT)}
-        part[ORDER] = times_with_gaps(order, before, spacing)
-        for k in (BY, WEIGHT):
-            if k in columns:
-                part[k] = np.repeat(columns[k].rows(start, stop), before + 1)
-        yield part
+        for k, column in columns.items():
+            if k == ORDER:
+                sink[k].add(times_with_gaps(order, before, spacing))
+            elif k in (BY, WEIGHT):
+                sink[k].add(np.repeat(column.rows(start, stop), before + 1))
+            else:
+                sink[k].add(with_gaps(column.rows(start, stop), before))
+    return {k: sink.pop(k).column(None, c.dtype) for k, c in columns.items()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -217,23 +217,23 @@ class ShownTimes(Times):
 def times_of(name: str, key: OrderEncoder, sink: Sink, categories: Categories | None, notes: Notes) -> Times:
     """The order that was read, as numbers that sort as it does."""
     if key.reading != "texts":
-        return Times(name, sink.column(name, None, key.dtype), key.whole, None, key.type)
+        return Times(name, sink.pop(name).column(None, key.dtype), key.whole, None, key.type)
     words = list(key.words.codes)
     if categories is not None and categories.ordered:
         turn = [w for w in categories.states if w in key.words.codes]
-        return Times(name, sink.column(name, key.words.ranks(turn), key.dtype), False, tuple(turn))
+        return Times(name, sink.pop(name).column(key.words.ranks(turn), key.dtype), False, tuple(turn))
     try:
         numbers = NumberEncoder().encode(pa.array(words, pa.string()))
     except NotANumber:
         turn = sorted(words)
         if not (all(map(_ISO.fullmatch, turn)) and len(set(map(len, turn))) == 1):
             notes.tell(TEXT_ORDER, [name], about_text)
-        return Times(name, sink.column(name, key.words.ranks(turn), key.dtype), False, tuple(turn))
+        return Times(name, sink.pop(name).column(key.words.ranks(turn), key.dtype), False, tuple(turn))
     if (np.floor(numbers) == numbers).all() and (np.abs(numbers) < EXACT).all():
         whole = numbers.astype(np.int64)
-        return Times(name, sink.column(name, whole, whole.dtype), True)
+        return Times(name, sink.pop(name).column(whole, whole.dtype), True)
     values, ranks = np.unique(numbers, return_inverse=True)
-    return Times(name, sink.column(name, ranks, key.dtype), False, tuple(map(state_text, values)))
+    return Times(name, sink.pop(name).column(ranks, key.dtype), False, tuple(map(state_text, values)))
 
 
 def about_text(names: Sequence[str]) -> str:
@@ -304,7 +304,7 @@ class Keyed(Local):
     def _take_ids(self, ids: TextCodes, sink: Sink) -> None:
         """The ranks of the ids; without an order of rows, they are in the order given."""
         labels = ids.codes if self.order is None else ids.in_turn()
-        self.id_codes = sink.column(self.by or "", ids.ranks(labels), ids.dtype)
+        self.id_codes = sink.pop(self.by or "").column(ids.ranks(labels), ids.dtype)
         self.labels = tuple(labels)
 
     def _take_times(self, name: str, key: OrderEncoder, sink: Sink) -> None:

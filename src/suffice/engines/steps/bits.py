@@ -54,11 +54,14 @@ class BitLayout:
     """Which columns have bits,"""
     first: Ints = field(init=False, repr=False, compare=False)
     """and where those of each begin."""
+    counts: np.dtype[np.signedinteger[Any]] = field(init=False, repr=False, compare=False)
+    """The type of counts."""
 
     def __post_init__(self) -> None:
         sizes = np.array(self.n_states, np.int64)
         first = np.concatenate([[0], np.cumsum(np.where(sizes <= self.most, sizes, 0))]).astype(np.int64)
-        for name, value in (("sizes", sizes), ("narrow", sizes <= self.most), ("first", first)):
+        counts = np.dtype(np.int64 if self.wide else np.int32)
+        for name, value in (("sizes", sizes), ("narrow", sizes <= self.most), ("first", first), ("counts", counts)):
             object.__setattr__(self, name, value)
 
 
@@ -168,14 +171,10 @@ class BitStep(Step[Counts]):
 
     def __call__(self, blocks: Iterable[Block]) -> Sum[Counts]:
         total: Sum[Counts] = Sum()
-        total.exact = self.zeros()
+        total.exact = np.zeros(self.n_cells, self.layout.counts)
         for block in blocks:
             self.add((code_block if self.coded else bit_block)(block, self.layout), total.exact)
         return total
-
-    def zeros(self) -> Counts:
-        """The counts of no rows."""
-        return np.zeros(self.n_cells, np.int64 if self.layout.wide else np.int32)
 
     @property
     def key(self) -> tuple[Any, ...]:

@@ -178,11 +178,6 @@ class Each(Step[T]):
         return result
 
 
-def step_of(step: Step[T] | Callable[[Block], T]) -> Step[T]:
-    """A step, or a function made one."""
-    return step if isinstance(step, Step) else Each(checked_function(step))
-
-
 def checked_function(step: Any) -> Any:
     """What can be called with a block; anything else is refused.
 

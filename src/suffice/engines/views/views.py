@@ -195,7 +195,7 @@ class Viewed(Engine):
     def __init__(self, engine: Engine, view: View) -> None:
         self.engine, self.view = engine, view
         self.names, self.weighted, self.ordered, self.near = engine.names, engine.weighted, engine.ordered, engine.near
-        self.memory_limit = engine.memory_limit
+        self.memory_limit, self.sums_at_once = engine.memory_limit, engine.sums_at_once
         self.keys = engine.keys
         self.seen: dict[str, Seen] = {}
 
@@ -216,9 +216,6 @@ class Viewed(Engine):
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         return self.engine.total(Through(step, self.view), names, threads, what)
-
-    def sums_at_once(self, threads: int) -> int:
-        return self.engine.sums_at_once(threads)
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         return self.engine.map(Then(self.view, step), names, keep=keep, what=what)
