@@ -21,15 +21,10 @@ class PriorScores(ScoreSource):
     the parents."""
 
     def __init__(self, of_data: Callable[..., ScoreSource], *data: Any, **options: Any) -> None:
-        self._of_data = of_data
         super().__init__(*data, **options)
-
-    def _prepare(self) -> None:
         self.prior = self.score.prior
         self.prior.check(self.names)
-        options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": lambda: self.watch()}
-        options["memory"] = self.memory
-        self.of_data = self._of_data(self.data, self.variables, self.score.score, given=self.given, **options)
+        self.of_data = of_data(self.data, self.variables, self.score.score, **options | {"watch": lambda: self.watch()})
         self.most_families = self.of_data.most_families
 
     def ahead(self, families: Iterable[Family]) -> None:
@@ -42,8 +37,8 @@ class PriorScores(ScoreSource):
         """Nothing is left out for the price of its parameters where the prior may make up for it."""
         levels, scores = self.of_data._score_lattice(rules, prune=prune and not self.prior.favours_edges(self.names))
         for level, of_level in zip(levels, scores, strict=True):
-            for place in range(level.size):
-                of_level[:, place] += self.prior.of_sets(self.names, level.sets, np.full(len(level), place, np.int64))
+            for place in range(level.sets.shape[1]):
+                of_level[:, place] += self.prior.of_sets(self.names, level.sets, np.full(len(level.sets), place, np.int64))
         return levels, scores
 
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
@@ -100,21 +95,17 @@ class LocalScores(ScoreSource):
     """
 
     def __new__(cls, data: Any, variables: Sequence[Variable], score: Any, **options: Any) -> ScoreSource:  # type: ignore[misc]
-        if not isinstance(score, GraphPosterior):
-            return _fastest(data, variables, score)(data, variables, score, **options)
-        return PriorScores(cls, data, variables, score, **options)
+        from suffice.structure.scoring.distant_scores import source_of_tables
 
+        if isinstance(score, GraphPosterior):
+            return PriorScores(cls, data, variables, score, **options)
+        if source := source_of_tables(data, variables, score, **options):
+            return source
+        one_matrix = isinstance(score, Penalised) or (type(score) is Evidence and score.prior.is_one_matrix)
+        if all(isinstance(v, Real) for v in variables) and one_matrix:
+            from suffice.structure.scoring.gaussian_scores import GaussianScores
 
-def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[ScoreSource]:
-    from suffice.structure.scoring.distant_scores import fastest_of_tables
+            return GaussianScores(data, variables, score, **options)
+        from suffice.structure.scoring.hybrid_scores import HybridScores
 
-    if kind := fastest_of_tables(data, variables, score):
-        return kind
-    one_matrix = isinstance(score, Penalised) or (type(score) is Evidence and score.prior.is_one_matrix)
-    if all(isinstance(v, Real) for v in variables) and one_matrix:
-        from suffice.structure.scoring.gaussian_scores import GaussianScores
-
-        return GaussianScores
-    from suffice.structure.scoring.hybrid_scores import HybridScores
-
-    return HybridScores if HybridScores.serves(data, score) else FamilyScores
+        return (HybridScores if HybridScores.serves(data, score) else FamilyScores)(data, variables, score, **options)
