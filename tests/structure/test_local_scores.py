@@ -266,10 +266,10 @@ def test_the_lattice_holds_what_the_rules_need():
         allowed = families_of(level.sets, rules)
         for g, members in enumerate(level.sets.tolist()):
             got |= {(members[j], tuple(m for m in members if m != members[j])) for j in range(len(members)) if allowed[g, j]}
-        if level.size > 1:
-            below = levels[level.size - 2].sets
+        if level.sets.shape[1] > 1:
+            below = levels[level.sets.shape[1] - 2].sets
             for g, members in enumerate(level.sets.tolist()):
-                for j in range(level.size):
+                for j in range(len(members)):
                     assert below[level.sub[g, j]].tolist() == [m for m in members if m != members[j]]
     assert got == families
 

@@ -124,7 +124,7 @@ def search(
     """
     chosen: Method = _check_able(USUAL if method is None else method, "run", METHODS)
     budget = budget_of("search", limits)
-    rows = StepWindow.of(data, lags) if isinstance(data, Sequences) or lags is not None else data
+    rows: Any = StepWindow.of(data, lags) if isinstance(data, Sequences) or lags is not None else data
     if isinstance(data, Sequences) and not is_directed(chosen):
         raise DataError(f"{type(chosen).__name__} finds graphs without directions, and steps of sequences have one: time's")
     problem = problem_of(

@@ -7,11 +7,12 @@ pp. 445–452). Time and memory grow with 2^n, whatever the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -110,32 +111,36 @@ class Orders(Method):
     ) -> list[Parents]:
         """The best graph over orders; all chains begin with `start`, if it is given, and else at random."""
         rounds, bound = self.most_rounds(problem.n), sets.bound
-        chains = [
-            _Chain(sets, rules.some_order(np.random.default_rng([problem.seed, k]), start), [problem.seed, k, 1])
-            for k in range(self.chains)
-        ]
+        tie = TIE * (1.0 + abs(bound))
+        draws = [np.random.default_rng([problem.seed, k]) for k in range(self.chains)]
+        states = [np.random.default_rng([problem.seed, k, 1]).integers(1, 2**63, 1) for k in range(self.chains)]
+        chains = _Chains(
+            [-np.inf] * self.chains,
+            [rules.some_order(draw, start) for draw in draws],
+            [np.zeros(problem.n, np.int64) for _ in draws],
+            [state.astype(np.uint64) for state in states],
+        )
         best, parents, quiet = -np.inf, rules.start(), 0
         stretch = 25 if problem.n <= 100 else 1
-        workers = min(n_threads(problem.threads), len(chains)) if problem.n > FEW else 1
-        pack, unpack = partial(_pack_chains, chains), partial(_unpack, chains)
+        workers = min(n_threads(problem.threads), self.chains) if problem.n > FEW else 1
         with ThreadPoolExecutor(workers) as pool:
             each = pool.map if workers > 1 else map
             for done in range(0, rounds, stretch):
-                before = [c.total for c in chains]
-                climb = partial(_Chain.climb, rounds=min(stretch, rounds - done), tie=TIE * (1.0 + abs(bound)))
-                asked = ["rounds", done, rounds, len(sets.score), len(chains)]
-                problem.progress.memory.answer(asked, lambda climb=climb: list(each(climb, chains)), pack, unpack)
-                quiet = quiet + stretch if before == [c.total for c in chains] else 0
-                top = max(chains, key=lambda c: c.total)
-                if top.total > best + problem.scores.tie(best) or best == -np.inf:
-                    best, parents = top.total, sets.members(top.chosen)
+                before = list(chains.totals)
+                asked = ["rounds", done, rounds, len(sets.score), self.chains]
+                walk = partial(chains.climb, sets, each, min(stretch, rounds - done), tie)
+                problem.progress.memory.answer(asked, walk, chains.pack, chains.unpack)
+                quiet = quiet + stretch if before == chains.totals else 0
+                top = int(np.argmax(chains.totals))
+                if chains.totals[top] > best + problem.scores.tie(best) or best == -np.inf:
+                    best, parents = chains.totals[top], sets.members(chains.chosen[top])
                     if best > problem.progress.score + problem.scores.tie(best):
                         problem.progress.better(f"order after {done + stretch} rounds", best, parents)
                 problem.progress.check(f"{done + stretch} of {rounds} rounds")
                 if best >= bound - problem.scores.tie(best):  # every variable has its best parents: nothing is better
                     break
-                agree = sum(c.total >= best - problem.scores.tie(best) for c in chains)
-                if self.rounds is None and quiet >= QUIET and agree == len(chains) > 1:
+                agree = sum(total >= best - problem.scores.tie(best) for total in chains.totals)
+                if self.rounds is None and quiet >= QUIET and agree == self.chains > 1:
                     break
         return parents
 
@@ -257,27 +262,24 @@ def _walk_back(sets: ParentSets, masks: Ints, total: Array, tie: float, parents:
     return result
 
 
-def _pack_chains(chains: list[_Chain], _: object) -> Packed:
-    """Where the chains are, for a checkpoint."""
-    parts = ([c.order for c in chains], [c.chosen for c in chains], [c.random for c in chains])
-    return [c.total for c in chains], tuple(np.array(part) for part in parts)
+class _Chains(NamedTuple):
+    """Where each chain is: its score, its order, the row of each child's set, and the state of its random numbers."""
 
+    totals: list[float]
+    orders: list[npt.NDArray[np.int32]]
+    chosen: list[Ints]
+    random: list[npt.NDArray[np.uint64]]
 
-def _unpack(chains: list[_Chain], packed: Packed) -> Any:
-    for chain, total, order, chosen, random in zip(chains, packed[0], *packed[1], strict=True):
-        chain.total, chain.order, chain.chosen, chain.random = total, order, chosen, random
-
-
-class _Chain:
-    """One chain: an order, and the state of its random numbers."""
-
-    def __init__(self, sets: ParentSets, order: npt.NDArray[np.int32], seed: list[int]) -> None:
-        self.sets, self.order, self.total = sets, order, -np.inf
-        self.random = np.random.default_rng(seed).integers(1, 2**63, 1).astype(np.uint64)
-        self.chosen = np.zeros(sets.n, np.int64)
-
-    def climb(self, rounds: int, tie: float) -> None:
+    def climb(self, sets: ParentSets, each: Callable[..., Iterable[float]], rounds: int, tie: float) -> None:
         from suffice.kernels.search.orders import climb_orders
 
-        s = self.sets
-        self.total = climb_orders(s.first, s.score, s.masks, self.order, tie, self.random, rounds, KICK, self.chosen)
+        shared = map(repeat, (sets.first, sets.score, sets.masks))
+        how = repeat(rounds), repeat(KICK)
+        self.totals[:] = each(climb_orders, *shared, self.orders, repeat(tie), self.random, *how, self.chosen)
+
+    def pack(self, _: object) -> Packed:
+        return list(self.totals), tuple(np.array(part) for part in self[1:])
+
+    def unpack(self, packed: Packed) -> None:
+        for mine, known in zip(self, (packed[0], *packed[1]), strict=True):
+            mine[:] = list(known)

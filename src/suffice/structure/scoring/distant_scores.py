@@ -192,7 +192,7 @@ def source_of_tables(data: Any, variables: Sequence[Variable], score: Any, **opt
         few = of_tables and all(v.n_states < 2**16 for v in finite)
         if few and isinstance(data, Data) and (not data.weighted or data.whole_weights):
             limits = {name: options.get(name) for name in ("threads", "memory_limit")}
-            tables = Bitmaps(data, finite, **limits)  # type: ignore[arg-type]
+            tables = Bitmaps(data, finite, **limits)
             return (FiniteScores if tables.at_hand else DistantScores)(*asked, tables=tables, **options)
         if few and GatheredScores.serves(data):
             return GatheredScores(*asked, tables=GatheredTables(data, finite), **options)

@@ -181,14 +181,13 @@ class FiniteScores(ScoreSource):
         kept = [np.zeros(0, np.int32)]  # type: list[Counts]
         for g in self._pieces(sets, by_rows):
             self.watch()
-            asked, expand = ["sets", size, len(values), *g[[0, -1]].tolist()], partial(self._expand, level, g, tables, offsets)
+            asked = ["sets", size, len(values), *g[[0, -1]].tolist()]
             if by_rows[g[0]]:
                 values[g] = self.memory.answer(asked, partial(self._count_by_rows, sets[g]))
             elif last:  # nobody needs the tables after it
-                values[g] = self.memory.answer(asked, lambda expand=expand: expand()[0])
+                values[g] = self.memory.answer(asked, partial(self._expand, level, g, tables, offsets))
             else:
-                values[g], full = expand()
-                kept.append(full)
+                values[g] = self._expand(level, g, tables, offsets, kept)
         if last:
             return values, None, None
         cells = np.where(by_rows, 0, self.bitmaps.cells(sets))
@@ -202,8 +201,8 @@ class FiniteScores(ScoreSource):
             ends = np.cumsum(cells[which]) // self.room
             yield from (g for g in np.split(which, np.flatnonzero(np.diff(ends))) if len(g))
 
-    def _expand(self, level: Level, g: Ints, tables: Any, offsets: Any) -> tuple[Ints, Counts]:
-        """The terms of some sets, and their tables: a cell with a last state is what others leave of a table one level below."""
+    def _expand(self, level: Level, g: Ints, tables: Any, offsets: Any, kept: list[Counts] | None = None) -> Ints:
+        """The terms of some sets, whose tables are kept if asked for: cells with a last state are what is left of those below."""
         from suffice.kernels.counting.bitmaps import expand
 
         sets, sub = level.sets[g], level.sub[g]
@@ -215,7 +214,9 @@ class FiniteScores(ScoreSource):
             len(sets),
             len(full),
         )
-        return self._terms(sets, full, at), full
+        if kept is not None:
+            kept.append(full)
+        return self._terms(sets, full, at)
 
     def _terms(self, sets: Sets, tables: Counts, at: Ints) -> Ints:
         """What the tables say: one term a set (kinds 0, 1), or one a family."""
@@ -264,7 +265,7 @@ class FiniteScores(ScoreSource):
             families = families_in(np.tile(members, (len(members), 1)), np.arange(len(members)))
             return np.round(self._slow.families(families) * self.scale).astype(np.int64)
         counts = self.data.gather([Request(tuple(self.bitmaps.names[v] for v in members))])
-        _, cells = next(iter(counts)).listed()  # type: ignore[union-attr]
+        _, cells = next(iter(counts)).listed()
         a = self.alpha / float(np.prod(self.sizes[members].astype(float))) if self.kind else 0.0
         values, times = np.unique(cells, return_counts=True)
         return sum(int(term(int(c), a, self.logs, self.scale)) * int(k) for c, k in zip(values, times, strict=True))
