@@ -103,7 +103,7 @@ class Rules:
         before = [set(p) for p in (self.start() if start is None else start)]
         order: list[int] = []
         placed: set[int] = set()
-        waiting = rng.permutation(self.n).argsort().tolist()
+        waiting = rng.permutation(len(before)).argsort().tolist()
         while waiting:
             ready = [v for v in waiting if before[v] <= placed]
             order += ready

@@ -12,23 +12,18 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
-from suffice.engines.bitmaps import Bitmaps
-from suffice.engines.data import Data
 from suffice.engines.steps.bits import BitStep, Counts
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.scoring.finite_scores import DENSE, FiniteScores, room_for
 from suffice.structure.scoring.local_scores import (
-    ExpectedScores,
     Family,
-    FamilyScores,
     ScoreSource,
     families_in,
-    form_of,
     in_memory,
 )
 from suffice.structure.scoring.parent_sets import Level, Sets, by_size, lattice
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite
 
 
 class DistantScores(FiniteScores):
@@ -179,23 +174,3 @@ class GatheredScores(FiniteScores):
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
         self.watch()
         return self._terms(level.sets, *self.bitmaps.full(level.sets)), None, None
-
-
-def source_of_tables(data: Any, variables: Sequence[Variable], score: Any, **options: Any) -> ScoreSource | None:
-    """The fastest source for variables that are all finite, or whose tables are expected; None where there are others."""
-    asked = data, variables, score
-    finite = sorted((v for v in variables if isinstance(v, Finite)), key=lambda v: v.name)
-    of_tables = len(finite) == len(variables)
-    # tables that have lost different rows have no arithmetic in common, and kernels know tables with a parameter for each cell
-    apart = isinstance(data, Statistics) and data.suppression is not None
-    if not apart and not (of_tables and any(v.family is not None for v in variables)) and form_of(score, data.weight) is not None:
-        few = of_tables and all(v.n_states < 2**16 for v in finite)
-        if few and isinstance(data, Data) and (not data.weighted or data.whole_weights):
-            limits = {name: options.get(name) for name in ("threads", "memory_limit")}
-            tables = Bitmaps(data, finite, **limits)
-            return (FiniteScores if tables.at_hand else DistantScores)(*asked, tables=tables, **options)
-        if few and GatheredScores.serves(data):
-            return GatheredScores(*asked, tables=GatheredTables(data, finite), **options)
-        if hasattr(data, "tables") or (few and isinstance(data, Data)):
-            return ExpectedScores(*asked, **options)
-    return FamilyScores(*asked, **options) if apart or of_tables else None

@@ -26,9 +26,9 @@ from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, too_large
 from suffice.scores import Penalised
 from suffice.statistics import Moments, Request, Statistics
 from suffice.structure.constraints.rules import Parents, Rules
-from suffice.structure.scoring.distant_scores import source_of_tables
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, in_memory
 from suffice.structure.scoring.parent_sets import Level, Sets, families_of, lattice
+from suffice.structure.scoring.score_sources import source_of_tables
 from suffice.variables import Finite, NotNormal
 
 NUMBERS = 2**24

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.engines.data import Data
 from suffice.scores import Evidence, GraphPosterior, Penalised
+from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
-from suffice.structure.scoring.local_scores import SLOW, Family, FamilyScores, ScoreSource
+from suffice.structure.scoring.local_scores import SLOW, ExpectedScores, Family, FamilyScores, ScoreSource, form_of
 from suffice.structure.scoring.parent_sets import Level, Sets
-from suffice.variables import Real, Variable
+from suffice.variables import Finite, Real, Variable
 
 
 class PriorScores(ScoreSource):
@@ -95,8 +97,6 @@ class LocalScores(ScoreSource):
     """
 
     def __new__(cls, data: Any, variables: Sequence[Variable], score: Any, **options: Any) -> ScoreSource:  # type: ignore[misc]
-        from suffice.structure.scoring.distant_scores import source_of_tables
-
         if isinstance(score, GraphPosterior):
             return PriorScores(cls, data, variables, score, **options)
         if source := source_of_tables(data, variables, score, **options):
@@ -109,3 +109,27 @@ class LocalScores(ScoreSource):
         from suffice.structure.scoring.hybrid_scores import HybridScores
 
         return (HybridScores if HybridScores.serves(data, score) else FamilyScores)(data, variables, score, **options)
+
+
+def source_of_tables(data: Any, variables: Sequence[Variable], score: Any, **options: Any) -> ScoreSource | None:
+    """The fastest source for variables that are all finite, or whose tables are expected; None where there are others."""
+    from suffice.engines.bitmaps import Bitmaps
+    from suffice.structure.scoring.distant_scores import DistantScores, GatheredScores, GatheredTables
+    from suffice.structure.scoring.finite_scores import FiniteScores
+
+    asked = data, variables, score
+    finite = sorted((v for v in variables if isinstance(v, Finite)), key=lambda v: v.name)
+    of_tables = len(finite) == len(variables)
+    # tables that have lost different rows have no arithmetic in common, and kernels know tables with a parameter for each cell
+    apart = isinstance(data, Statistics) and data.suppression is not None
+    if not apart and not (of_tables and any(v.family is not None for v in variables)) and form_of(score, data.weight) is not None:
+        few = of_tables and all(v.n_states < 2**16 for v in finite)
+        if few and isinstance(data, Data) and (not data.weighted or data.whole_weights):
+            limits = {name: options.get(name) for name in ("threads", "memory_limit")}
+            tables = Bitmaps(data, finite, **limits)
+            return (FiniteScores if tables.at_hand else DistantScores)(*asked, tables=tables, **options)
+        if few and GatheredScores.serves(data):
+            return GatheredScores(*asked, tables=GatheredTables(data, finite), **options)
+        if hasattr(data, "tables") or (few and isinstance(data, Data)):
+            return ExpectedScores(*asked, **options)
+    return FamilyScores(*asked, **options) if apart or of_tables else None
