@@ -222,7 +222,7 @@ def test_a_journal_that_another_way_was_taken_in_forgets_the_rest(monkeypatch, t
 
     def steps(names: str) -> list[float]:
         with Checkpoint(tmp_path / "ck", run) as journal:
-            return [float(journal.array([n], lambda n=n: made.append(n) or np.array(float(ord(n))))) for n in names]
+            return [float(journal.answer([n], lambda n=n: made.append(n) or np.array(float(ord(n))))) for n in names]
 
     made: list[str] = []
     steps("abcd")
@@ -244,11 +244,11 @@ def test_answers_of_steps_within_a_step(monkeypatch, tmp_path):
             made.append((n, k))
             return np.arange(k + 1)
 
-        return np.concatenate([journal.array(["inner", k], lambda k=k: inner(k)) for k in range(3)])
+        return np.concatenate([journal.answer(["inner", k], lambda k=k: inner(k)) for k in range(3)])
 
     for killed_at in (1, 2, 9):
         with Checkpoint(tmp_path / "ck", {"learner": "demo"}) as journal, suppress(Killed):
-            result = [journal.array(["outer", n], partial(outer, n, killed_at)) for n in range(2)]
+            result = [journal.answer(["outer", n], partial(outer, n, killed_at)) for n in range(2)]
     assert made == [(n, k) for n in range(2) for k in range(3)]
     assert [r.tolist() for r in result] == [[0, 0, 1, 0, 1, 2]] * 2
 
@@ -264,11 +264,11 @@ def test_a_step_that_fails_is_forgotten(monkeypatch, tmp_path):
 
     with Checkpoint(tmp_path / "ck", {"learner": "demo"}) as journal:
         with pytest.raises(FitError):
-            journal.array(["step"], fails)
+            journal.answer(["step"], fails)
         assert [p.name for p in (tmp_path / "ck").iterdir()] == ["run.json"]
-        journal.array(["step", np.int64(2)], lambda: np.array([journal.kept is None]))
+        journal.answer(["step", np.int64(2)], lambda: np.array([journal.kept is None]))
     with Checkpoint(tmp_path / "ck", {"learner": "demo"}) as journal:
-        assert journal.array(["step", 2], fails).tolist() == [True]
+        assert journal.answer(["step", 2], fails).tolist() == [True]
 
 
 def test_the_command_line_goes_on(run, monkeypatch, tmp_path):
