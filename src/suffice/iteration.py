@@ -206,17 +206,18 @@ class Progress(Generic[T]):
         gain = score - self.score if self.trace else 0.0
         self.score, self.best = score, best
         self.trace.append(TraceStep(what, gain, score, self.seconds))
-        self.check(step=self.trace[-1])
+        if callable(self.show) and self.show(self.trace[-1]):
+            raise Stopped
+        self.check()
 
-    def check(self, what: str = "", score: float | None = None, *, step: TraceStep | None = None) -> None:
+    def check(self, what: str = "", score: float | None = None) -> None:
         """Raise `OutOfTime` when the limit is reached; show what is going on, on a terminal from the second second on, in a
         notebook from the third, or tell it to who watches, with the objective if it is not that of the best so far."""
         now = self.seconds
-        if what:
+        if what and callable(self.show):
             best = self.score if self.trace else float("nan")
-            step = TraceStep(what, 0.0, best if score is None else score, now)
-        if step is not None and callable(self.show) and self.show(step):
-            raise Stopped
+            if self.show(TraceStep(what, 0.0, best if score is None else score, now)):
+                raise Stopped
         if self.time_limit is not None and now > self.time_limit:
             raise OutOfTime
         if now > 1.0 and now - self._shown > 0.1:

@@ -22,7 +22,7 @@ from suffice.structure.scoring import finite_scores
 from suffice.structure.scoring.finite_scores import FiniteScores
 from suffice.structure.scoring.gaussian_scores import GaussianScores
 from suffice.structure.scoring.local_scores import FamilyScores
-from suffice.structure.scoring.parent_sets import lattice
+from suffice.structure.scoring.parent_sets import families_of, lattice
 from suffice.structure.scoring.score_sources import LocalScores
 from tests.oracles import allowed_families, pruned
 
@@ -264,13 +264,13 @@ def test_the_lattice_holds_what_the_rules_need():
     families = {(c, p) for c in range(5) for k in range(3) for p in combinations(range(c + 1, 5), k)}
     got = set()
     for level in levels:
-        allowed = level.families(rules)
+        allowed = families_of(level.sets, rules)
         for g, members in enumerate(level.sets.tolist()):
-            got |= {(members[j], tuple(m for m in members if m != members[j])) for j in range(level.size) if allowed[g, j]}
-        if level.size > 1:
-            below = levels[level.size - 2].sets
+            got |= {(members[j], tuple(m for m in members if m != members[j])) for j in range(len(members)) if allowed[g, j]}
+        if level.sets.shape[1] > 1:
+            below = levels[level.sets.shape[1] - 2].sets
             for g, members in enumerate(level.sets.tolist()):
-                for j in range(level.size):
+                for j in range(len(members)):
                     assert below[level.sub[g, j]].tolist() == [m for m in members if m != members[j]]
     assert got == families
 
@@ -295,7 +295,7 @@ def test_a_stop_is_heard_between_few_sets(score, edges, monkeypatch):
     rules = Rules.free(9, 3) if edges is None else edges
     usual = LocalScores(data, tuple(data.schema.values()), score).parent_sets(rules)
     monkeypatch.setattr("suffice.structure.scoring.parent_sets.PIECE", 10)
-    n_sets = sum(map(len, lattice(rules)))
+    n_sets = sum(len(level.sets) for level in lattice(rules))
     watch = Stopper()
     found = LocalScores(data, tuple(data.schema.values()), score, watch=watch).parent_sets(rules)
     assert watch.calls > 2 * n_sets / 10  # once for each ten sets that are listed, and that are chosen from

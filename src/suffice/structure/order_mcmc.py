@@ -338,7 +338,7 @@ def _posterior(problem: Problem, table: _Table, walks: Sequence[_OrderWalk], cor
         by_chain=by_chain,
         log_scores=np.concatenate([b.totals for b in batches]).reshape(len(walks), -1),
         acceptance=np.array([w.n_moved / w.n_moves for w in walks]),
-        best=problem.dag([table.sets.members(int(r)) for r in rows]),
+        best=problem.dag(table.sets.members(rows)),
         best_score=float(table.sets.score[rows].sum()),
         corrected=correct,
         weight_ess=float(every.sum() ** 2 / (every**2).sum()),

@@ -24,7 +24,7 @@ from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.lagged.windows import StepWindow, method_at_other_steps, with_first_steps
-from suffice.structure.methods.orders import Orders
+from suffice.structure.methods.orders import USUAL
 from suffice.structure.problem import Method, Outcome, Problem, is_directed, outcome_so_far
 from suffice.structure.results.explanations import model_limit
 from suffice.structure.results.found import Found
@@ -121,9 +121,9 @@ def search(
     >>> search(sequences({"x": list("uuuuuuvvvvvv") * 9})).template.edges
     (('x[-1]', 'x'),)
     """
-    chosen: Method = _check_able(Orders() if method is None else method, "run", METHODS)
+    chosen: Method = _check_able(USUAL if method is None else method, "run", METHODS)
     _, budget = options_of("search", limits, Limits)
-    rows = StepWindow.of(data, lags) if isinstance(data, Sequences) or lags is not None else data
+    rows: Any = StepWindow.of(data, lags) if isinstance(data, Sequences) or lags is not None else data
     if isinstance(data, Sequences) and not is_directed(chosen):
         raise DataError(f"{type(chosen).__name__} finds graphs without directions, and steps of sequences have one: time's")
     problem = problem_of(
@@ -166,6 +166,7 @@ def with_most_parents(method: Method, problem: Problem, *, asked: bool = True) -
     One that is only the method's default gives way to that of the constraints, of the variables they name, and to what statistics
     were gathered for; one that was `asked` for and was not gathered is refused.
 
+    >>> from suffice import Orders
     >>> from suffice.constraints import MaxParents
     >>> rows = {name: ["u", "v"] for name in "abcdef"}
     >>> method, problem = with_most_parents(Orders(), problem_of(rows, None, MaxParents(None, {"a": 5})))

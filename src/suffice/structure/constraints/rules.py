@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from math import comb
@@ -67,11 +66,6 @@ class Rules:
         most, candidates = self.max_parents.tolist(), self.allowed.sum(1).tolist()
         return sum(comb(c, k) for c, m in zip(candidates, most, strict=True) for k in range(min(m, c) + 1))
 
-    @property
-    def digests(self) -> list[int]:
-        """Two numbers that other rules hardly have."""
-        return [zlib.crc32(np.packbits(self.allowed).tobytes()), zlib.crc32(self.required.tobytes() + self.max_parents.tobytes())]
-
     def cap(self, max_parents: int | None) -> Rules:
         """The same rules with at most so many parents."""
         if max_parents is None:
@@ -92,8 +86,6 @@ class Rules:
         >>> Rules.free(3).without_parents([0]).allowed.sum()
         np.int64(4)
         """
-        if not len(nodes):
-            return self
         allowed, required = self.allowed.copy(), self.required.copy()
         allowed[nodes], required[nodes] = False, False
         return replace(self, allowed=allowed, required=required)
@@ -111,7 +103,7 @@ class Rules:
         before = [set(p) for p in (self.start() if start is None else start)]
         order: list[int] = []
         placed: set[int] = set()
-        waiting = rng.permutation(self.n).argsort().tolist()
+        waiting = rng.permutation(len(before)).argsort().tolist()
         while waiting:
             ready = [v for v in waiting if before[v] <= placed]
             order += ready

@@ -47,7 +47,7 @@ class StepWindow:
     last: int | None = None
 
     @staticmethod
-    def of(sequences: Sequences, lags: Any = None) -> StepWindow:
+    def of(sequences: Any, lags: Any = None) -> StepWindow:
         """All steps that have every lag; `lags` is a number of steps for all columns, or for some, {column: steps}."""
         if not isinstance(sequences, Sequences):
             raise DataError("lags= need sequences: search(sequences(data, by, order), lags=...)")

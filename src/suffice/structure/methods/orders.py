@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from itertools import repeat
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -100,45 +102,45 @@ class Orders(Method):
         """Rounds of a chain over n variables."""
         return self.rounds or (MOST_ROUNDS if n <= 100 else max(20, 30_000 // n))
 
-    @property
-    def most_sets(self) -> int:
-        """Sets of variables up to which every allowed parent set is scored."""
-        return EVERYTHING
-
     def is_exhaustive(self, rules: Rules, most: float) -> bool:
         """Whether every parent set that the rules allow is to be scored, if `most` families take some seconds."""
-        return rules.n_families <= min(most, self.most_sets * (1 + int(rules.max_parents.max(initial=0))))
+        return rules.n_families <= min(most, EVERYTHING * (1 + int(rules.max_parents.max(initial=0))))
 
     def search_orders(
         self, problem: Problem, sets: ParentSets, rules: Rules, start: list[Parents] | None = None
     ) -> list[Parents]:
         """The best graph over orders; all chains begin with `start`, if it is given, and else at random."""
-        rounds = self.most_rounds(sets.n)
-        chains = [
-            _Chain(sets, rules.some_order(np.random.default_rng([problem.seed, k]), start), [problem.seed, k, 1])
-            for k in range(self.chains)
-        ]
+        rounds, bound = self.most_rounds(problem.n), sets.bound
+        tie = TIE * (1.0 + abs(bound))
+        draws = [np.random.default_rng([problem.seed, k]) for k in range(self.chains)]
+        states = [np.random.default_rng([problem.seed, k, 1]).integers(1, 2**63, 1) for k in range(self.chains)]
+        chains = _Chains(
+            [-np.inf] * self.chains,
+            [rules.some_order(draw, start) for draw in draws],
+            [np.zeros(problem.n, np.int64) for _ in draws],
+            [state.astype(np.uint64) for state in states],
+        )
         best, parents, quiet = -np.inf, rules.start(), 0
-        stretch = 25 if sets.n <= 100 else 1
-        workers = min(n_threads(problem.threads), len(chains)) if sets.n > FEW else 1
+        stretch = 25 if problem.n <= 100 else 1
+        workers = min(n_threads(problem.threads), self.chains) if problem.n > FEW else 1
         with ThreadPoolExecutor(workers) as pool:
+            each = pool.map if workers > 1 else map
             for done in range(0, rounds, stretch):
-                before = [c.total for c in chains]
-                climb = partial(_Chain.climb, rounds=min(stretch, rounds - done))
-                walk = partial(_go_on, chains, pool.map if workers > 1 else map, climb)
-                asked = ["rounds", done, rounds, len(sets), len(chains)]
-                problem.progress.memory.answer(asked, walk, partial(_pack_chains, chains), partial(_unpack, chains))
-                quiet = quiet + stretch if before == [c.total for c in chains] else 0
-                top = max(chains, key=lambda c: c.total)
-                if top.total > best + problem.scores.tie(best) or best == -np.inf:
-                    best, parents = top.total, top.parents
+                before = list(chains.totals)
+                asked = ["rounds", done, rounds, len(sets.score), self.chains]
+                walk = partial(chains.climb, sets, each, min(stretch, rounds - done), tie)
+                problem.progress.memory.answer(asked, walk, chains.pack, chains.unpack)
+                quiet = quiet + stretch if before == chains.totals else 0
+                top = int(np.argmax(chains.totals))
+                if chains.totals[top] > best + problem.scores.tie(best) or best == -np.inf:
+                    best, parents = chains.totals[top], sets.members(chains.chosen[top])
                     if best > problem.progress.score + problem.scores.tie(best):
                         problem.progress.better(f"order after {done + stretch} rounds", best, parents)
                 problem.progress.check(f"{done + stretch} of {rounds} rounds")
-                if best >= sets.bound - problem.scores.tie(best):  # every variable has its best parents: nothing is better
+                if best >= bound - problem.scores.tie(best):  # every variable has its best parents: nothing is better
                     break
-                agree = sum(c.total >= best - problem.scores.tie(best) for c in chains)
-                if self.rounds is None and quiet >= QUIET and agree == len(chains) > 1:
+                agree = sum(total >= best - problem.scores.tie(best) for total in chains.totals)
+                if self.rounds is None and quiet >= QUIET and agree == self.chains > 1:
                     break
         return parents
 
@@ -146,7 +148,7 @@ class Orders(Method):
         """Candidates from a hill climb, orders over them, a hill climb from there; again while that gains."""
         best = problem.scores.total(parents)
         while True:
-            narrowed = restrict_rules(problem.scores, rules, parents, min(self.most_sets, problem.scores.most_families))
+            narrowed = restrict_rules(problem.scores, rules, parents, min(EVERYTHING, problem.scores.most_families))
             found = self.search_orders(problem, problem.scores.parent_sets(narrowed), narrowed, parents)
             if problem.scores.total(found) > best:
                 parents = found
@@ -155,6 +157,10 @@ class Orders(Method):
             if total <= best + problem.scores.tie(best):
                 return parents
             best, parents = total, found
+
+
+USUAL = Orders()
+"""What `search` takes where no method is named."""
 
 
 def _prove(problem: Problem, sets: ParentSets) -> Outcome:
@@ -256,37 +262,24 @@ def _walk_back(sets: ParentSets, masks: Ints, total: Array, tie: float, parents:
     return result
 
 
-def _go_on(chains: list[_Chain], each: Callable[..., Iterable[None]], climb: Callable[[_Chain], None]) -> None:
-    """Let all chains go on."""
-    list(each(climb, chains))
+class _Chains(NamedTuple):
+    """Where each chain is: its score, its order, the row of each child's set, and the state of its random numbers."""
 
+    totals: list[float]
+    orders: list[npt.NDArray[np.int32]]
+    chosen: list[Ints]
+    random: list[npt.NDArray[np.uint64]]
 
-def _pack_chains(chains: list[_Chain], _: None) -> Packed:
-    """Where the chains are, for a checkpoint."""
-    parts = ([c.order for c in chains], [c.chosen for c in chains], [c.random for c in chains])
-    return [c.total for c in chains], tuple(np.array(part) for part in parts)
-
-
-def _unpack(chains: list[_Chain], packed: Packed) -> None:
-    for chain, total, order, chosen, random in zip(chains, packed[0], *packed[1], strict=True):
-        chain.total, chain.order, chain.chosen, chain.random = total, order, chosen, random
-
-
-class _Chain:
-    """One chain: an order, and the state of its random numbers."""
-
-    def __init__(self, sets: ParentSets, order: npt.NDArray[np.int32], seed: list[int]) -> None:
-        self.sets, self.order, self.total = sets, order, -np.inf
-        self.random = np.random.default_rng(seed).integers(1, 2**63, 1).astype(np.uint64)
-        self.chosen = np.zeros(sets.n, np.int64)
-
-    def climb(self, rounds: int) -> None:
+    def climb(self, sets: ParentSets, each: Callable[..., Iterable[float]], rounds: int, tie: float) -> None:
         from suffice.kernels.search.orders import climb_orders
 
-        s = self.sets
-        tie = TIE * (1.0 + abs(s.bound))
-        self.total = climb_orders(s.first, s.score, s.masks, self.order, tie, self.random, rounds, KICK, self.chosen)
+        shared = map(repeat, (sets.first, sets.score, sets.masks))
+        how = repeat(rounds), repeat(KICK)
+        self.totals[:] = each(climb_orders, *shared, self.orders, repeat(tie), self.random, *how, self.chosen)
 
-    @property
-    def parents(self) -> list[Parents]:
-        return [self.sets.members(int(row)) for row in self.chosen]
+    def pack(self, _: object) -> Packed:
+        return list(self.totals), tuple(np.array(part) for part in self[1:])
+
+    def unpack(self, packed: Packed) -> None:
+        for mine, known in zip(self, (packed[0], *packed[1]), strict=True):
+            mine[:] = list(known)

@@ -359,8 +359,8 @@ def class_of(problem: Problem, parents: Sequence[Parents]) -> Cpdag:
     """The equivalence class of a graph; an edge whose reverse has no family keeps its direction."""
     above, names = dict(enumerate(parents)), problem.names
     one_way = {(c, p) for c, ps in above.items() for p in ps if problem.is_one_way(p, c)}
-    edges = class_edges(topological_order(above), above, one_way)
-    return Cpdag(*([(names[a], names[b]) for a, b in some] for some in edges), nodes=names)
+    arrows, lines = class_edges(topological_order(above), above, one_way)
+    return Cpdag([(names[a], names[b]) for a, b in arrows], [(names[a], names[b]) for a, b in lines], nodes=names)
 
 
 def roots_of(method: Any) -> set[object]:

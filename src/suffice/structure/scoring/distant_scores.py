@@ -1,8 +1,7 @@
 """Scores of finite variables whose rows are not at hand: they are passed over as seldom as can be, or tables were gathered.
 
-Rows at hand are scored as `FiniteScores` does. Of others, a batch of families of any sizes is one pass, as long as its tables fit
-into memory, and all parent sets that some rules allow are one, too. Nothing is counted twice. Tables that were gathered have the
-bits that the rows behind them give.
+A batch of families of any sizes is one pass, as long as its tables fit into memory, and all parent sets that some rules allow are
+one, too. Nothing is counted twice. Tables that were gathered have the bits that the rows behind them give.
 """
 
 from __future__ import annotations
@@ -11,54 +10,43 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
-from suffice.engines.data import Data
 from suffice.engines.steps.bits import BitStep, Counts
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Parents, Rules
-from suffice.structure.scoring.finite_scores import DENSE, FiniteScores
+from suffice.structure.scoring.finite_scores import DENSE, FiniteScores, room_for
 from suffice.structure.scoring.local_scores import (
-    ExpectedScores,
     Family,
-    FamilyScores,
     ScoreSource,
     families_in,
-    form_of,
     in_memory,
 )
 from suffice.structure.scoring.parent_sets import Level, Sets, by_size, lattice
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite
 
 
 class DistantScores(FiniteScores):
     """The same scores, and memory of those that were counted: by family, or by level of a lattice of sets."""
 
-    def _prepare(self) -> None:
-        super()._prepare()
+    def __init__(self, *data: Any, **options: Any) -> None:
+        super().__init__(*data, **options)
+        self.room = room_for(self.memory_limit)
         self._surveyed: dict[int, tuple[Ints, Array]] = {}
 
     def ahead(self, families: Iterable[Family]) -> None:
-        if not self.bitmaps.at_hand:
-            self.families(families)
+        self.families(families)
 
     def survey(self, rules: Rules) -> None:
-        if not self.bitmaps.at_hand:
-            self._score_lattice(rules.without_parents(self.given), prune=False)
+        self._score_lattice(rules.without_parents(self.given), prune=False)
 
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        if self.bitmaps.at_hand:
-            return super()._toggles(child, parents, candidates)
         return ScoreSource._toggles(self, child, parents, candidates)
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
-        return super()._of_sets(sets, axis) if self.bitmaps.at_hand else self.families(families_in(sets, axis))
+        return self.families(families_in(sets, axis))
 
     def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
-        if self.bitmaps.at_hand:
-            yield from super()._fresh(families)
-            return
         if not self._surveyed and self.n > 1:
             self._score_lattice(Rules.free(self.n, 1), prune=False)  # singles are not asked for without pairs
         for some in in_memory(families, self._cells, self.room):
@@ -84,8 +72,6 @@ class DistantScores(FiniteScores):
 
     def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Without leaving out what its price forbids: that would take the singles' pass first, and a climb asks for all."""
-        if self.bitmaps.at_hand:
-            return super()._score_lattice(rules, prune=prune)
         levels = lattice(rules, self.watch)
         known = [self._recall(level.sets) for level in levels]
         if all(scores is not None for scores in known):
@@ -94,12 +80,13 @@ class DistantScores(FiniteScores):
             self.bitmaps.ahead(step for level in levels for step in self._steps(level))
         levels, scores = super()._score_lattice(rules, prune=False)
         for level, of_level in zip(levels, scores, strict=True):
-            if len(level) >= len(self._surveyed.get(level.size, ((),))[0]):
-                self._surveyed[level.size] = self._keys(level.sets), of_level
+            n, size = level.sets.shape
+            if n >= len(self._surveyed.get(size, ((),))[0]):
+                self._surveyed[size] = self._keys(level.sets), of_level
         return levels, [s.copy() for s in scores]
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
-        if not self.bitmaps.at_hand and self._cells_of(level) <= self.room:
+        if self._cells_of(level) <= self.room:
             self.bitmaps.ahead(self._steps(level))
         return super()._level(level, tables, offsets, last=last)
 
@@ -108,11 +95,11 @@ class DistantScores(FiniteScores):
 
     def _steps(self, level: Level) -> Iterator[BitStep]:
         """What is counted for a level."""
-        if level.size == 1:
+        if level.sets.shape[1] == 1:
             yield from self.bitmaps.full_steps(level.sets)
             return
         by_rows = self.bitmaps.by_rows(level.sets)
-        for g in self._pieces(level.sets):
+        for g in self._pieces(level.sets, by_rows):
             if not by_rows[g[0]]:
                 yield self.bitmaps.core_step(level.sets[g])
             elif (small := level.sets[g][self.bitmaps.cells(level.sets[g]) <= DENSE]).size:
@@ -145,7 +132,6 @@ class GatheredTables:
     """
 
     workers = 1
-    at_hand = True
 
     def __init__(self, statistics: Statistics, variables: Sequence[Finite]) -> None:
         self.statistics = statistics
@@ -182,33 +168,9 @@ class GatheredScores(FiniteScores):
     def serves(data: Any) -> bool:
         return isinstance(data, Statistics) and data.max_parents is not None and data.flat.whole
 
-    def _counted_by(self, finite: Sequence[Finite]) -> Any:
-        return GatheredTables(self.data, finite)
-
-    def _score_toggles(self, prefix: Parents, new: npt.NDArray[np.int32], less: bool) -> tuple[Array, Array]:
-        *parents, child = prefix
-        sets = np.sort(np.column_stack([np.tile(np.array(prefix, np.int32), (len(new), 1)), new]), axis=1)
-        added = self._of_sets(sets, np.argmax(sets == child, axis=1))
-        taken = [(child, tuple(p for p in parents if p != gone)) for gone in parents] if less else []
-        return added, self.families(taken)
+    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        return ScoreSource._toggles(self, child, parents, candidates)
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
         self.watch()
         return self._terms(level.sets, *self.bitmaps.full(level.sets)), None, None
-
-
-def fastest_of_tables(data: Any, variables: Sequence[Variable], score: Any) -> type[ScoreSource] | None:
-    """The fastest kind for variables that are all finite, or whose tables are expected; None where there are others."""
-    if isinstance(data, Statistics) and data.suppression is not None:
-        return FamilyScores  # tables that have lost different rows have no arithmetic in common
-    if all(isinstance(v, Finite) for v in variables) and any(v.family is not None for v in variables):
-        return FamilyScores  # kernels know tables with a parameter for each cell
-    if form_of(score, data.weight) is not None:
-        few = all(isinstance(v, Finite) and v.n_states < 2**16 for v in variables)
-        if few and isinstance(data, Data) and (not data.weighted or data.whole_weights):
-            return DistantScores
-        if few and isinstance(data, Statistics):
-            return GatheredScores if GatheredScores.serves(data) else FamilyScores
-        if hasattr(data, "tables") or (few and isinstance(data, Data)):
-            return ExpectedScores
-    return FamilyScores if all(isinstance(v, Finite) for v in variables) else None

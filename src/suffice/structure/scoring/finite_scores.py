@@ -20,13 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Bools, Ints
-from suffice.engines.bitmaps import TABLES, Bitmaps
-from suffice.engines.data import Data
+from suffice.engines.bitmaps import TABLES
 from suffice.engines.steps.bits import BitBlock, BitLayout, Counts
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, form_of
-from suffice.structure.scoring.parent_sets import Level, Sets, lattice, pieces
-from suffice.variables import Finite
+from suffice.structure.scoring.parent_sets import Level, Sets, families_of, lattice, pieces
 
 KNOWN = 2**17
 """Values of c ln c that are looked up."""
@@ -78,16 +76,14 @@ class FiniteScores(ScoreSource):
     """Bitmaps of the data, and the score as a kind and a strength: 0 likelihood less `price` a parameter, 1 BDeu(alpha),
     2 Dirichlet(alpha), 3 BDs(alpha)."""
 
-    data: Data
+    data: Any
 
-    def _prepare(self) -> None:
+    def __init__(self, *data: Any, tables: Any, **options: Any) -> None:
+        super().__init__(*data, **options)
         form = form_of(self.score, self.weight)
         assert form is not None
-        finite = [v for v in self.variables if isinstance(v, Finite)]
-        self.bitmaps = self._counted_by(finite)
-        self.sizes = self.bitmaps.sizes
         self.kind, self.alpha, self.price = form
-        self.room = room_for(self.memory_limit)
+        self.bitmaps, self.sizes, self.room = tables, tables.sizes, TABLES  # cells that are counted in one go
         n = max(self.weight, 2.0)
         # No sum of terms exceeds a whole number of 64 bits: a row adds at most ln N, or ln of what is imagined in its cell.
         largest = np.log(n) + (80.0 + abs(np.log(self.alpha)) if self.kind else 0.0)
@@ -96,33 +92,23 @@ class FiniteScores(ScoreSource):
         self.logs = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
         self.form: Form = (*form, self.logs, self.scale)
 
-    def _counted_by(self, finite: Sequence[Finite]) -> Bitmaps:
-        """Who has the tables of sets of variables."""
-        return Bitmaps(self.data, finite, threads=self.threads, memory_limit=self.memory_limit)
-
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        there = [c for c in candidates if c in parents]
         new = np.array([c for c in candidates if c not in parents], np.int32)
-        r, q = int(self.sizes[child]), math.prod(int(self.sizes[p]) for p in parents)
-        if not len(new) or q * r * int(self.sizes[new].max()) > DENSE:
+        prefix, less = (*parents, child), len(new) < len(candidates)
+        cells = math.prod(int(self.sizes[v]) for v in prefix)
+        if not len(new) or cells * int(self.sizes[new].max()) > DENSE:
             return super()._toggles(child, parents, candidates)
-        added, taken = self._score_toggles((*parents, child), new, bool(there))
-        if not there:
-            return added
-        place = {int(c): score for c, score in zip(new, added, strict=True)}
-        place.update(zip(parents, taken, strict=True))
-        return np.array([place[c] for c in candidates])
+        if self.bitmaps.few(cells, new):
+            added, taken = self.bitmaps.bits.at_once(Toggles(self.bitmaps.layout, self.form, prefix, new, less))
+        else:
+            from suffice.kernels.counting.local_scores import score_toggles
 
-    def _score_toggles(self, prefix: Parents, new: npt.NDArray[np.int32], less: bool) -> tuple[Array, Array]:
-        """The scores of the last of `prefix` given the others and each of `new`, and, if asked for, without each other."""
-        if self.bitmaps.few(math.prod(int(self.sizes[v]) for v in prefix), new):
-            return self.bitmaps.bits.at_once(Toggles(self.bitmaps.layout, self.form, prefix, new, less))
-        from suffice.kernels.counting.local_scores import score_toggles
-
-        added, taken = np.empty(len(new)), np.empty(len(prefix) - 1 if less else 0)
-        tables, at = self.bitmaps.count_extensions(prefix, new)
-        score_toggles(tables, at, self.sizes, np.array(prefix, np.int32), new, self.form, added, taken)
-        return added, taken
+            added, taken = np.empty(len(new)), np.empty(len(parents) if less else 0)
+            tables, at = self.bitmaps.count_extensions(prefix, new)
+            score_toggles(tables, at, self.sizes, np.array(prefix, np.int32), new, self.form, added, taken)
+        scores = np.empty(self.n)
+        scores[new], scores[list(parents[: len(taken)])] = added, taken
+        return scores[list(candidates)]
 
     def _family_terms(self, sets: Sets, axis: Ints, tables: Counts, at: Ints) -> Ints:
         """The likelihoods or evidences of the children at place axis[g] of sets[g] from the tables of these."""
@@ -138,30 +124,21 @@ class FiniteScores(ScoreSource):
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
         levels = lattice(rules, self.watch)
         levels = self._worthwhile(levels, rules) if prune and self.kind == 0 and self.price > 0 else levels
-        terms: Ints = np.zeros(1, np.int64)
+        all_rows = np.array([self.weight], np.int64 if self.weight >= 2**31 else np.int32)  # the table of no variables
+        terms = self._terms(levels[0].sets[:1, :0], all_rows, np.array([0, 1])) if self.kind <= 1 else None
         tables = offsets = None
         scores: list[Array] = []
         for level in levels:
             values, tables, offsets = self._level(level, tables, offsets, last=level is levels[-1])
-            if self.kind <= 1:
-                parts = (values[:, None] - (terms[level.sub] if level.size > 1 else self._nothing())) / self.scale
-                terms = values
-            else:
-                parts = values / self.scale
-            scores.append(np.ascontiguousarray(parts - self._penalty(level.sets)))
+            if terms is not None:
+                values, terms = values[:, None] - terms[level.sub], values
+            scores.append(np.ascontiguousarray(values / self.scale - self._penalty(level.sets)))
         return levels, scores
 
     @cached_property
     def _slow(self) -> FamilyScores:
         """For the few families whose tables are too large to be written down."""
         return FamilyScores(self.data, self.variables, self.score, threads=self.threads)
-
-    def _nothing(self) -> int:
-        """The term of the empty set: all rows in one cell."""
-        from suffice.kernels.counting.local_scores import term
-
-        alpha = self.alpha if self.kind == 1 else 0.0
-        return int(term(int(self.weight), alpha, self.logs, self.scale)) if self.weight else 0
 
     def _penalty(self, sets: Sets) -> Array:
         r = self.sizes[sets].astype(float)
@@ -173,18 +150,18 @@ class FiniteScores(ScoreSource):
         A log-likelihood is at most 0, so that P is no better than no parents where the price of its parameters exceeds the loss
         of the child alone (de Campos & Ji 2011, Journal of Machine Learning Research 12, p. 663).
         """
-        alone = self._of_sets(levels[0].sets, np.zeros(len(levels[0]), np.int64))
-        need: list[Bools] = [np.ones(len(levels[0]), bool)]
+        alone = self._of_sets(levels[0].sets, np.zeros(self.n, np.int64))
+        need: list[Bools] = [np.ones(self.n, bool)]
         for level in levels[1:]:
-            need.append(np.empty(len(level), bool))
-            for part in pieces(len(level), self.watch):
-                some = level.part(part)
-                hope = np.less(self._penalty(some.sets), -alone[some.sets])
+            need.append(np.empty(len(level.sets), bool))
+            for part in pieces(len(level.sets), self.watch):
+                sets = level.sets[part]
+                hope = np.less(self._penalty(sets), -alone[sets])
                 if rules.required.any():
-                    hope |= np.asarray(rules.required.any(1))[some.sets]
-                need[-1][part] = (hope & some.families(rules)).any(1)
+                    hope |= np.asarray(rules.required.any(1))[sets]
+                need[-1][part] = (hope & families_of(sets, rules)).any(1)
         for k in range(len(levels) - 1, 0, -1):
-            for part in pieces(len(levels[k]), self.watch):
+            for part in pieces(len(need[k]), self.watch):
                 need[k - 1][levels[k].sub[part][need[k][part]]] = True
         result = [levels[0]]
         for k in range(1, len(levels)):
@@ -195,71 +172,71 @@ class FiniteScores(ScoreSource):
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
         """The terms of the sets of one level (kinds 0, 1) or of their families [set, child], and their tables for the next."""
-        if level.size == 1:
+        sets, size = level.sets, level.sets.shape[1]
+        if size == 1:
             tables, offsets = self.bitmaps.singles()
-            return self._terms(level.sets, tables, offsets), tables, offsets
-        by_rows = self.bitmaps.by_rows(level.sets)
-        shape = len(level) if self.kind <= 1 else level.sets.shape
-        values = np.empty(shape, np.int64)
+            return self._terms(sets, tables, offsets), tables, offsets
+        by_rows = self.bitmaps.by_rows(sets)
+        values = np.empty(len(sets) if self.kind <= 1 else sets.shape, np.int64)
         kept = [np.zeros(0, np.int32)]  # type: list[Counts]
-        for g in self._pieces(level.sets):
+        for g in self._pieces(sets, by_rows):
             self.watch()
-            asked = ["sets", level.size, len(values), *g[[0, -1]].tolist()]
+            asked = ["sets", size, len(values), *g[[0, -1]].tolist()]
             if by_rows[g[0]]:
-                values[g] = self.memory.answer(asked, partial(self._count_by_rows, level.sets[g]))
-            elif last:
-                values[g] = self.memory.answer(asked, partial(self._of_tables, level, g, tables, offsets))
+                values[g] = self.memory.answer(asked, partial(self._count_by_rows, sets[g]))
+            elif last:  # nobody needs the tables after it
+                values[g] = self.memory.answer(asked, partial(self._expand, level, g, tables, offsets))
             else:
-                full, at = self._expand(level.sets[g], level.sub[g], tables, offsets)
-                values[g] = self._terms(level.sets[g], full, at)
-                kept.append(full)
+                values[g] = self._expand(level, g, tables, offsets, kept)
         if last:
             return values, None, None
-        cells = np.where(by_rows, 0, self.bitmaps.cells(level.sets))
+        cells = np.where(by_rows, 0, self.bitmaps.cells(sets))
         return values, np.concatenate(kept), np.concatenate([[0], np.cumsum(cells)])
 
-    def _pieces(self, sets: Sets) -> Iterator[Ints]:
-        """Which sets are counted together: those by rows, then those by bits, as many as fit into memory."""
-        by_rows = self.bitmaps.by_rows(sets)
-        for which in (np.flatnonzero(by_rows), np.flatnonzero(~by_rows)):
-            yield from (which[part] for part in self._parts(sets[which]))
+    def _pieces(self, sets: Sets, apart: Bools) -> Iterator[Ints]:
+        """Which sets are counted together: those that are counted apart, then the others, as many as fit into memory."""
+        cells = self.bitmaps.cells(sets)
+        cells[cells > DENSE] = 0  # such tables are not written down
+        for which in (np.flatnonzero(apart), np.flatnonzero(~apart)):
+            ends = np.cumsum(cells[which]) // self.room
+            yield from (g for g in np.split(which, np.flatnonzero(np.diff(ends))) if len(g))
 
-    def _of_tables(self, level: Level, g: Ints, tables: Any, offsets: Any) -> Ints:
-        """The terms of some sets of the last level, whose tables nobody needs after it."""
-        return self._terms(level.sets[g], *self._expand(level.sets[g], level.sub[g], tables, offsets))
-
-    def _expand(self, sets: Sets, sub: Ints, tables: Any, offsets: Any) -> tuple[Counts, Ints]:
+    def _expand(self, level: Level, g: Ints, tables: Any, offsets: Any, kept: list[Counts] | None = None) -> Ints:
+        """The terms of some sets, whose tables are kept if asked for: cells with a last state are what is left of those below."""
         from suffice.kernels.counting.bitmaps import expand
 
+        sets, sub = level.sets[g], level.sub[g]
         core, core_at = self.bitmaps.core(sets)
         at = np.concatenate([[0], np.cumsum(self.bitmaps.cells(sets))])
         full = np.empty(int(at[-1]), core.dtype)
-
-        def job(low: int, high: int) -> None:
-            expand(sets[low:high], self.sizes, core, core_at[low:], sub[low:high], tables, offsets, full, at[low:])
-
-        self._split(job, len(sets), len(full))
-        return full, at
+        self._split(
+            lambda a, b: expand(sets[a:b], self.sizes, core, core_at[a:], sub[a:b], tables, offsets, full, at[a:]),
+            len(sets),
+            len(full),
+        )
+        if kept is not None:
+            kept.append(full)
+        return self._terms(sets, full, at)
 
     def _terms(self, sets: Sets, tables: Counts, at: Ints) -> Ints:
         """What the tables say: one term a set (kinds 0, 1), or one a family."""
         from suffice.kernels.counting.local_scores import set_terms
 
-        if self.kind <= 1:
+        if self.kind > 1:
+            return np.column_stack([self._family_terms(sets, np.full(len(sets), j), tables, at) for j in range(sets.shape[1])])
+        values, kinds = np.empty(len(sets), np.int64), np.zeros(len(sets), np.int64)
+        alpha, known = np.zeros(1), self.logs[None, :]
+        if self.kind == 1:
             alpha, kinds, known = self._imagined_counts(np.diff(at))
-            values = np.empty(len(sets), np.int64)
-
-            def job(low: int, high: int) -> None:
-                set_terms(tables, at[low : high + 1], alpha, kinds[low:high], known, self.scale, values[low:high])
-
-            self._split(job, len(sets), len(tables))
-            return values
-        return np.column_stack([self._family_terms(sets, np.full(len(sets), j), tables, at) for j in range(sets.shape[1])])
+        self._split(
+            lambda a, b: set_terms(tables, at[a : b + 1], alpha, kinds[a:b], known, self.scale, values[a:b]),
+            len(sets),
+            len(tables),
+        )
+        return values
 
     def _imagined_counts(self, cells: Ints) -> tuple[Array, Ints, Ints]:
         """The imagined rows in a cell, by the number of cells: distinct numbers, which a table has, and terms of small counts."""
-        if self.kind == 0:
-            return np.zeros(1), np.zeros(len(cells), np.int64), self.logs[None, :]
         from suffice.kernels.counting.local_scores import set_terms
 
         sizes, kinds = np.unique(cells, return_inverse=True)
@@ -288,29 +265,20 @@ class FiniteScores(ScoreSource):
             families = families_in(np.tile(members, (len(members), 1)), np.arange(len(members)))
             return np.round(self._slow.families(families) * self.scale).astype(np.int64)
         counts = self.data.gather([Request(tuple(self.bitmaps.names[v] for v in members))])
-        _, cells = next(iter(counts)).listed()  # type: ignore[union-attr]
+        _, cells = next(iter(counts)).listed()
         a = self.alpha / float(np.prod(self.sizes[members].astype(float))) if self.kind else 0.0
         values, times = np.unique(cells, return_counts=True)
         return sum(int(term(int(c), a, self.logs, self.scale)) * int(k) for c, k in zip(values, times, strict=True))
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
-        terms = np.zeros(len(sets), np.int64)
-        huge = self.bitmaps.cells(sets) > DENSE
-        small = np.flatnonzero(~huge)
-        for part in self._parts(sets[small]):
-            g = small[part]
-            terms[g] = self._family_terms(sets[g], axis[g], *self.bitmaps.full(sets[g]))
-        scores = terms / self.scale - self._penalty(sets)[np.arange(len(sets)), axis]
-        if huge.any():
-            scores[huge] = self._slow.families(families_in(sets[huge], axis[huge]))
-        return np.asarray(scores)
-
-    def _parts(self, sets: Sets) -> list[slice]:
-        """Ranges of sets whose tables fit into memory together."""
-        cells = np.cumsum(self.bitmaps.cells(sets).clip(0, DENSE)) if len(sets) else np.zeros(0)
-        most = TABLES if self.bitmaps.at_hand else self.room
-        cuts = [0, *np.flatnonzero(np.diff(cells // most)).tolist(), len(sets)] if len(sets) else []
-        return [slice(a, b) for a, b in pairwise(cuts) if b > a]
+        scores, huge = np.empty(len(sets)), self.bitmaps.cells(sets) > DENSE
+        for g in self._pieces(sets, huge):
+            if huge[g[0]]:
+                scores[g] = self._slow.families(families_in(sets[g], axis[g]))
+            else:
+                terms = self._family_terms(sets[g], axis[g], *self.bitmaps.full(sets[g]))
+                scores[g] = terms / self.scale - self._penalty(sets[g])[np.arange(len(g)), axis[g]]
+        return scores
 
     def _split(self, job: Any, n: int, work: int) -> None:
         """The job over ranges, in threads where it is worth it."""

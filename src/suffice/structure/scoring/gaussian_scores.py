@@ -24,7 +24,8 @@ class GaussianScores(ScoreSource):
     `suffice.families.conditional_gaussian`, from the scatter to which the prior's has been added.
     """
 
-    def _prepare(self) -> None:
+    def __init__(self, *data: Any, **options: Any) -> None:
+        super().__init__(*data, **options)
         statistics = self.data.gather([Request((), self.names)], threads=self.threads)
         moments = statistics.moments((), self.names)
         self.score = self.score.bind({v.name: v for v in self.variables}, statistics)

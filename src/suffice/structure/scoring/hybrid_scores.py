@@ -26,9 +26,9 @@ from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, too_large
 from suffice.scores import Penalised
 from suffice.statistics import Moments, Request, Statistics
 from suffice.structure.constraints.rules import Parents, Rules
-from suffice.structure.scoring.distant_scores import fastest_of_tables
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, in_memory
-from suffice.structure.scoring.parent_sets import Level, Sets, lattice
+from suffice.structure.scoring.parent_sets import Level, Sets, families_of, lattice
+from suffice.structure.scoring.score_sources import source_of_tables
 from suffice.variables import Finite, NotNormal
 
 NUMBERS = 2**24
@@ -164,7 +164,8 @@ class HybridScores(ScoreSource):
         gathered = isinstance(data, Statistics) and data.max_parents is not None
         return (isinstance(data, Data) or gathered) and isinstance(score, Penalised)
 
-    def _prepare(self) -> None:
+    def __init__(self, *rows: Any, **options: Any) -> None:
+        super().__init__(*rows, **options)
         finite = [i for i, v in enumerate(self.variables) if isinstance(v, Finite)]
         numbers = [i for i, v in enumerate(self.variables) if not isinstance(v, Finite)]
         self._kind = np.array([0 if i in finite else 1 for i in range(self.n)])
@@ -189,7 +190,8 @@ class HybridScores(ScoreSource):
         """The scores of finite children."""
         finite = [v for v in self.variables if isinstance(v, Finite)]
         options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": self.watch}
-        return (fastest_of_tables(self.data, finite, self.score) or FamilyScores)(self.data, finite, self.score, **options)
+        asked = self.data, finite, self.score
+        return source_of_tables(*asked, **options) or FamilyScores(*asked, **options)
 
     @cached_property
     def _one_by_one(self) -> FamilyScores:
@@ -200,7 +202,7 @@ class HybridScores(ScoreSource):
         """Families of all sizes are asked for at once: what counts is how often the rows are read."""
         levels = lattice(rules, self.watch)
         scores = [np.full(level.sets.shape, -np.inf) for level in levels]
-        places = [np.nonzero(level.families(rules).T) for level in levels]
+        places = [np.nonzero(families_of(level.sets, rules).T) for level in levels]
         answers = self._of_many([(level.sets[which], axis) for level, (axis, which) in zip(levels, places, strict=True)])
         for score, (axis, which), answer in zip(scores, places, answers, strict=True):
             score[which, axis] = answer

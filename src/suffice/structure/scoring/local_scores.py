@@ -25,7 +25,7 @@ from suffice.iteration import NOTHING, Memory
 from suffice.scores import Evidence, Penalised, local_score
 from suffice.statistics import Request, Statistics
 from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
-from suffice.structure.scoring.parent_sets import TIE, Level, ParentSets, Sets, by_size, choose, lattice
+from suffice.structure.scoring.parent_sets import TIE, Level, ParentSets, Sets, by_size, choose, families_of, lattice
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -97,17 +97,9 @@ class ScoreSource:
         self.variables = tuple(sorted(variables, key=lambda v: v.name))
         self.names = tuple(v.name for v in self.variables)
         self.weight = data.weight
-        self.given = sorted(given)
+        self.n, self.given = len(self.names), sorted(given)
         self.known: dict[Family, float] = {(i, ()): 0.0 for i in self.given}
         self._told = False
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Make ready what all answers need."""
-
-    @property
-    def n(self) -> int:
-        return len(self.variables)
 
     def families(self, families: Iterable[Family]) -> Array:
         """The scores of these families; those not yet known are computed in one batch."""
@@ -156,7 +148,8 @@ class ScoreSource:
     def _pairs(self) -> tuple[Array, Array]:
         n = self.n
         single, pair = np.empty(n), np.full((n, n), -np.inf)
-        levels, scores = self._score_lattice(Rules.free(n, 1).without_parents(self.given), prune=False)
+        rules = Rules.free(n, 1)
+        levels, scores = self._score_lattice(rules.without_parents(self.given) if self.given else rules, prune=False)
         single[levels[0].sets[:, 0]] = scores[0][:, 0]
         if len(levels) > 1:
             a, b = levels[1].sets.T
@@ -168,11 +161,12 @@ class ScoreSource:
         """All parent sets that the rules allow; with `prune`, those that are better than each of their subsets."""
 
         def make() -> ParentSets:
-            levels, scores = self._score_lattice(rules.without_parents(self.given), prune=prune)
+            levels, scores = self._score_lattice(rules.without_parents(self.given) if self.given else rules, prune=prune)
             scores[0][self.given] = 0.0
             return choose(rules, levels, scores, self.watch, prune=prune)
 
-        asked = ["parent sets", prune, rules.n_families, *rules.digests]
+        bits, others = np.packbits(rules.allowed).tobytes(), rules.required.tobytes() + rules.max_parents.tobytes()
+        asked = ["parent sets", prune, rules.n_families, zlib.crc32(bits), zlib.crc32(others)]
         return self.memory.answer(asked, make, ParentSets.pack, ParentSets.unpack)
 
     def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
@@ -180,9 +174,9 @@ class ScoreSource:
         levels, scores = lattice(rules, self.watch), []
         for level in levels:
             self.watch()
-            axis, which = np.nonzero(level.families(rules).T)
+            axis, which = np.nonzero(families_of(level.sets, rules).T)
             scores.append(np.full(level.sets.shape, -np.inf))
-            asked, sets = ["sets", level.size, len(axis)], level.sets[which]
+            asked, sets = ["sets", level.sets.shape[1], len(axis)], level.sets[which]
             scores[-1][which, axis] = self.memory.answer(asked, partial(self._of_sets, sets, axis))
         return levels, scores
 
@@ -233,7 +227,8 @@ class FamilyScores(ScoreSource):
 
     most_families = SLOW
 
-    def _prepare(self) -> None:
+    def __init__(self, *data: Any, **options: Any) -> None:
+        super().__init__(*data, **options)
         by_name = {v.name: v for v in self.variables}
         self.score = self.score.bind(
             by_name, self.data.gather([self._request(i, ()) for i in range(self.n)], threads=self.threads)
@@ -243,7 +238,7 @@ class FamilyScores(ScoreSource):
         """Families of all sizes are asked for at once: what counts is how often the rows are read."""
         asked: list[Family] = []
         for level in lattice(rules, self.watch):
-            which, axis = np.nonzero(level.families(rules))
+            which, axis = np.nonzero(families_of(level.sets, rules))
             asked += families_in(level.sets[which], axis)
         self.families(asked)
         return super()._score_lattice(rules, prune=prune)
@@ -296,12 +291,12 @@ class ExpectedScores(FamilyScores):
     The score is a kind, a strength and a price per parameter, as in `FiniteScores`; counts need not be whole.
     """
 
-    def _prepare(self) -> None:
-        form = form_of(self.score, self.weight)
+    def __init__(self, data: Any, variables: Sequence[Variable], score: Any, **options: Any) -> None:
+        form = form_of(score, data.weight)
         assert form is not None
         self.kind, self.alpha, self.price = form
+        super().__init__(data, variables, score, **options)
         self._n_states = [v.n_states for v in self.variables if isinstance(v, Finite)]
-        super()._prepare()
 
     def _batch(self, families: Sequence[Family]) -> Iterator[float]:
         small = [f for f in families if self._cells(f) <= DENSE]

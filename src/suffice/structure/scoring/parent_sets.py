@@ -40,35 +40,31 @@ class Level:
     sets: Sets
     sub: Ints
 
-    def __len__(self) -> int:
-        return len(self.sets)
-
-    @property
-    def size(self) -> int:
-        return int(self.sets.shape[1])
-
-    def part(self, which: slice) -> Level:
-        """Some of the sets."""
-        return Level(self.sets[which], self.sub[which])
-
     def subset(self, which: Ints, place: Ints, watch: Callable[[], object]) -> Level:
         """The sets at these places, where those one level below have moved to new ones."""
-        result = Level(np.empty((len(which), self.size), np.int32), np.empty((len(which), self.size), np.int64))
+        shape = len(which), self.sets.shape[1]
+        result = Level(np.empty(shape, np.int32), np.empty(shape, np.int64))
         for part in pieces(len(which), watch):
             result.sets[part], result.sub[part] = self.sets[which[part]], place[self.sub[which[part]]]
         return result
 
-    def families(self, rules: Rules) -> Bools:
-        """Which members of which sets may be the child of all the others."""
-        child = self.sets
-        result = np.asarray(rules.max_parents[child] >= self.size - 1)
-        if rules.allowed.sum() == rules.n * (rules.n - 1) and not rules.required.any():
-            return result
-        pair = child[:, :, None], child[:, None, :]
-        result &= (rules.allowed[pair] | np.eye(self.size, dtype=bool)).all(2)
-        if rules.required.any():
-            result &= rules.required[pair].sum(2) == rules.required.sum(1)[child]
+
+def families_of(sets: Sets, rules: Rules) -> Bools:
+    """[set, place]: which members of which sets may be the child of all the others.
+
+    >>> families_of(np.array([[0, 1], [0, 2]]), Rules.free(3).without_parents([0]))
+    array([[False,  True],
+           [False,  True]])
+    """
+    n, size = len(rules.allowed), sets.shape[1]
+    result = np.asarray(rules.max_parents[sets] >= size - 1)
+    if rules.allowed.sum() == n * (n - 1) and not rules.required.any():
         return result
+    pair = sets[:, :, None], sets[:, None, :]
+    result &= (rules.allowed[pair] | np.eye(size, dtype=bool)).all(2)
+    if rules.required.any():
+        result &= rules.required[pair].sum(2) == rules.required.sum(1)[sets]
+    return result
 
 
 def by_size(families: Sequence[tuple[int, Parents]]) -> list[tuple[Ints, Sets, Ints]]:
@@ -102,7 +98,7 @@ def pieces(n: int, watch: Callable[[], object]) -> Iterator[slice]:
 
 def lattice(rules: Rules, watch: Callable[[], object] = lambda: None) -> list[Level]:
     """The sets of every family that the rules allow (whatever they require), and all subsets of these; level m at place m − 1."""
-    n = rules.n
+    n = len(rules.allowed)
     top = min(int(rules.max_parents.max(initial=0)) + 1, n)
     everything = rules.allowed.sum() == n * (n - 1) and (rules.max_parents >= top - 1).all()
     levels = [Level(np.arange(n, dtype=np.int32)[:, None], np.zeros((n, 1), np.int64))]
@@ -227,16 +223,16 @@ class ParentSets:
     def flags(self, rows: Any = slice(None)) -> Bools:
         """[set, variable]: which variables some of the sets have."""
         words = np.ascontiguousarray(self.masks[rows])
-        return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").view(bool)[..., : self.n]
+        return np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little").view(bool)[..., : len(self.first) - 1]
+
+    def members(self, rows: Any = slice(None)) -> list[Parents]:
+        """The members of some of the sets."""
+        return [tuple(np.flatnonzero(row).tolist()) for row in self.flags(rows)]
 
     @cached_property
     def parents(self) -> list[Parents]:
-        """The members of each set."""
-        return [tuple(map(int, np.flatnonzero(row))) for row in self.flags()]
-
-    def members(self, row: int) -> Parents:
-        """The members of one set."""
-        return tuple(np.flatnonzero(self.flags(row)).tolist())
+        """Those of every set."""
+        return self.members()
 
     def below(self, roots: Collection[int]) -> tuple[ParentSets, Ints]:
         """The sets of the other children without these parents, in the same order, and the row of each here.
@@ -281,17 +277,17 @@ def choose(
     best: Array = np.zeros((1, 1))
     parts: list[tuple[Ints, Array, npt.NDArray[np.int32]]] = []
     for level, score in zip(levels, scores, strict=True):
-        keep, reached = np.empty(score.shape, bool), np.empty(score.shape)
-        for part in pieces(len(level), watch):
-            allowed = np.ascontiguousarray(level.part(part).families(rules))
+        keep, reached, sets = np.empty(score.shape, bool), np.empty(score.shape), level.sets
+        for part in pieces(len(sets), watch):
+            allowed = np.ascontiguousarray(families_of(sets[part], rules))
             keep[part], reached[part] = allowed & (score[part] > -np.inf), np.where(allowed, score[part], -np.inf)
-            if prune and level.size > 1:
-                beats(level.sets[part], level.sub[part], reached[part], allowed, best, keep[part])
+            if prune and sets.shape[1] > 1:
+                beats(sets[part], level.sub[part], reached[part], allowed, best, keep[part])
         best = reached
-        for j in range(level.size):
+        for j in range(sets.shape[1]):
             g = np.flatnonzero(keep[:, j])
-            parts.append((level.sets[g, j].astype(np.int64), score[g, j], np.delete(level.sets[g], j, axis=1)))
-    return _collect(rules.n, parts)
+            parts.append((sets[g, j].astype(np.int64), score[g, j], np.delete(sets[g], j, axis=1)))
+    return _collect(len(rules.allowed), parts)
 
 
 def _collect(n: int, parts: list[tuple[Ints, Array, npt.NDArray[np.int32]]]) -> ParentSets:

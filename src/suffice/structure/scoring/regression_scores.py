@@ -62,8 +62,6 @@ class RegressionScores(ScoreSource):
         options: Any = {"threads": others.threads, "memory_limit": others.memory_limit, "watch": others.watch}
         self.fits = others.memory  # of each fit what the next ones begin with, and not the scores alone
         super().__init__(others.data, others.variables, others.score, **options)
-
-    def _prepare(self) -> None:
         self.standardised = Standardised.of(self.data, self.variables, self.threads)
         self.products = column_products(self.data, self.standardised, self.threads)
         by_name = dict(zip(self.names, self.variables, strict=True))

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.engines.data import Data
 from suffice.scores import Evidence, GraphPosterior, Penalised
+from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
-from suffice.structure.scoring.local_scores import SLOW, Family, FamilyScores, ScoreSource
+from suffice.structure.scoring.local_scores import SLOW, ExpectedScores, Family, FamilyScores, ScoreSource, form_of
 from suffice.structure.scoring.parent_sets import Level, Sets
-from suffice.variables import Real, Variable
+from suffice.variables import Finite, Real, Variable
 
 
 class PriorScores(ScoreSource):
@@ -21,15 +23,10 @@ class PriorScores(ScoreSource):
     the parents."""
 
     def __init__(self, of_data: Callable[..., ScoreSource], *data: Any, **options: Any) -> None:
-        self._of_data = of_data
         super().__init__(*data, **options)
-
-    def _prepare(self) -> None:
         self.prior = self.score.prior
         self.prior.check(self.names)
-        options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": lambda: self.watch()}
-        options["memory"] = self.memory
-        self.of_data = self._of_data(self.data, self.variables, self.score.score, given=self.given, **options)
+        self.of_data = of_data(self.data, self.variables, self.score.score, **options | {"watch": lambda: self.watch()})
         self.most_families = self.of_data.most_families
 
     def ahead(self, families: Iterable[Family]) -> None:
@@ -42,8 +39,8 @@ class PriorScores(ScoreSource):
         """Nothing is left out for the price of its parameters where the prior may make up for it."""
         levels, scores = self.of_data._score_lattice(rules, prune=prune and not self.prior.favours_edges(self.names))
         for level, of_level in zip(levels, scores, strict=True):
-            for place in range(level.size):
-                of_level[:, place] += self.prior.of_sets(self.names, level.sets, np.full(len(level), place, np.int64))
+            for place in range(level.sets.shape[1]):
+                of_level[:, place] += self.prior.of_sets(self.names, level.sets, np.full(len(level.sets), place, np.int64))
         return levels, scores
 
     def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
@@ -100,21 +97,39 @@ class LocalScores(ScoreSource):
     """
 
     def __new__(cls, data: Any, variables: Sequence[Variable], score: Any, **options: Any) -> ScoreSource:  # type: ignore[misc]
-        if not isinstance(score, GraphPosterior):
-            return _fastest(data, variables, score)(data, variables, score, **options)
-        return PriorScores(cls, data, variables, score, **options)
+        if isinstance(score, GraphPosterior):
+            return PriorScores(cls, data, variables, score, **options)
+        if source := source_of_tables(data, variables, score, **options):
+            return source
+        one_matrix = isinstance(score, Penalised) or (type(score) is Evidence and score.prior.is_one_matrix)
+        if all(isinstance(v, Real) for v in variables) and one_matrix:
+            from suffice.structure.scoring.gaussian_scores import GaussianScores
+
+            return GaussianScores(data, variables, score, **options)
+        from suffice.structure.scoring.hybrid_scores import HybridScores
+
+        return (HybridScores if HybridScores.serves(data, score) else FamilyScores)(data, variables, score, **options)
 
 
-def _fastest(data: Any, variables: Sequence[Variable], score: Any) -> type[ScoreSource]:
-    from suffice.structure.scoring.distant_scores import fastest_of_tables
+def source_of_tables(data: Any, variables: Sequence[Variable], score: Any, **options: Any) -> ScoreSource | None:
+    """The fastest source for variables that are all finite, or whose tables are expected; None where there are others."""
+    from suffice.engines.bitmaps import Bitmaps
+    from suffice.structure.scoring.distant_scores import DistantScores, GatheredScores, GatheredTables
+    from suffice.structure.scoring.finite_scores import FiniteScores
 
-    if kind := fastest_of_tables(data, variables, score):
-        return kind
-    one_matrix = isinstance(score, Penalised) or (type(score) is Evidence and score.prior.is_one_matrix)
-    if all(isinstance(v, Real) for v in variables) and one_matrix:
-        from suffice.structure.scoring.gaussian_scores import GaussianScores
-
-        return GaussianScores
-    from suffice.structure.scoring.hybrid_scores import HybridScores
-
-    return HybridScores if HybridScores.serves(data, score) else FamilyScores
+    asked = data, variables, score
+    finite = sorted((v for v in variables if isinstance(v, Finite)), key=lambda v: v.name)
+    of_tables = len(finite) == len(variables)
+    # tables that have lost different rows have no arithmetic in common, and kernels know tables with a parameter for each cell
+    apart = isinstance(data, Statistics) and data.suppression is not None
+    if not apart and not (of_tables and any(v.family is not None for v in variables)) and form_of(score, data.weight) is not None:
+        few = of_tables and all(v.n_states < 2**16 for v in finite)
+        if few and isinstance(data, Data) and (not data.weighted or data.whole_weights):
+            limits = {name: options.get(name) for name in ("threads", "memory_limit")}
+            tables = Bitmaps(data, finite, **limits)
+            return (FiniteScores if tables.at_hand else DistantScores)(*asked, tables=tables, **options)
+        if few and GatheredScores.serves(data):
+            return GatheredScores(*asked, tables=GatheredTables(data, finite), **options)
+        if hasattr(data, "tables") or (few and isinstance(data, Data)):
+            return ExpectedScores(*asked, **options)
+    return FamilyScores(*asked, **options) if apart or of_tables else None

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import InitVar, dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from suffice.basis.arrays import Array, Bools
+from suffice.basis.arrays import Array
 from suffice.engines.data import Data
 from suffice.errors import FitError, note
 from suffice.errors.earlier import tell_of_argument
@@ -26,43 +25,10 @@ from suffice.models.undirected.covariances import Covariances, refuse_other_kind
 from suffice.statistics.counts import freeze
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
-from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
+from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.results.plan import Work
-from suffice.structure.undirected.penalties import PenalisedMethod, Penalties, PenaltyFits
+from suffice.structure.undirected.penalties import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
 from suffice.structure.undirected.selection import Judgement
-
-
-@dataclass(frozen=True, eq=False)
-class LassoFit:
-    """A sparse precision of some covariances, as a graph that can be judged."""
-
-    seen: Covariances
-    solution: SparsePrecision
-
-    @cached_property
-    def joined(self) -> Bools:
-        there: Bools = self.solution.precision != 0.0
-        np.fill_diagonal(there, False)
-        return there
-
-    @cached_property
-    def n_parameters(self) -> int:
-        return int(np.count_nonzero(self.joined)) // 2
-
-    @property
-    def n_pairs(self) -> float:
-        return float(self.n_parameters)
-
-    @property
-    def deviance(self) -> float:
-        """−n (log det Θ − tr R Θ)."""
-        return self.seen.weight * (float(np.vdot(self.seen.matrix, self.solution.precision)) - self.solution.log_det)
-
-    def log_likelihood(self, other: Covariances) -> float:
-        """Σ log p(x) of other rows, in the units of the data."""
-        spread = float(np.vdot(self.seen.of_others(other), self.solution.precision))
-        log_det = self.solution.log_det - 2.0 * float(np.log(self.seen.scale).sum())
-        return 0.5 * other.weight * (log_det - spread - len(self.seen.names) * LOG_2PI)
 
 
 class LassoPath(PenaltyFits):
@@ -73,19 +39,28 @@ class LassoPath(PenaltyFits):
         self.on, self.gap = on, gap
 
     def held_out(self, train: Data, test: Data) -> Array:
-        other = self.seen_in(test, checked=False)
-        return np.array([fit.log_likelihood(other) for fit in self.fits_of(self.seen_in(train))])
+        """Σ log p(x), in the units of the data."""
+        seen, other = self.seen_in(train), self.seen_in(test, checked=False)
+        log_scale, spread, constant = 2.0 * float(np.log(seen.scale).sum()), seen.of_others(other), len(seen.names) * LOG_2PI
+        logs = [
+            fit.found.log_det - log_scale - float(np.vdot(spread, fit.found.precision)) - constant for fit in self.fits_of(seen)
+        ]
+        return 0.5 * other.weight * np.array(logs)
 
     def seen_in(self, data: Data, *, checked: bool = True) -> Covariances:
         return Covariances.of(data, self.seen.names, on=self.on, threads=1, checked=checked)
 
-    def fits_of(self, seen: Covariances) -> Iterator[LassoFit]:
+    def fits_of(self, seen: Covariances) -> Iterator[PenaltyFit]:
+        """The deviance is −n (log det Θ − tr R Θ)."""
         start: Array | None = None
         for k in range(len(self.penalties.multiples)):
             how: dict[str, Any] = {"start": start, "gap": self.gap, "watch": self.problem.progress.check}
             solution = sparse_precision(seen.matrix, self.penalties.at(k), **how)
             start = solution.precision
-            yield LassoFit(seen, solution)
+            joined = (start != 0.0) & ~np.eye(len(start), dtype=bool)
+            deviance = seen.weight * (float(np.vdot(seen.matrix, start)) - solution.log_det)
+            n_edges = int(np.count_nonzero(joined)) // 2
+            yield PenaltyFit(solution, joined, deviance, n_edges, float(n_edges))
 
 
 PER_FLOP = 1e-9
@@ -170,29 +145,26 @@ class GraphicalLasso(PenalisedMethod):
         return Work(0.0, {2: n * (n + 1) / 2}, bytes=64 * n * n, seconds=penalties * 10 * PER_FLOP * n**3)
 
     def _outcome(self, problem: Problem, path: LassoPath, judgement: Judgement, finished: bool) -> GraphOutcome:
-        best = path.fits[judgement.best]
-        if not best.solution.converged and not best.solution.gap <= WORTH_TELLING * max(1.0, abs(best.solution.objective)):
+        best: SparsePrecision = path.fits[judgement.best].found
+        if not best.converged and not best.gap <= WORTH_TELLING * max(1.0, abs(best.objective)):
             note(
-                f"the graphical lasso ended at a duality gap of {best.solution.gap:.3g}, of an objective of "
-                f"{best.solution.objective:.6g}: the columns are nearly functions of each other; a larger penalty is easier"
+                f"the graphical lasso ended at a duality gap of {best.gap:.3g}, of an objective of "
+                f"{best.objective:.6g}: the columns are nearly functions of each other; a larger penalty is easier"
             )
-        edges = [(problem.names[i], problem.names[j]) for i, j in np.argwhere(np.triu(best.joined)).tolist()]
+        edges = path.edges(judgement)
         graph = Graph(edges, nodes=problem.names)
-        solution = selected_precision(graph, path.seen) if self.refit else best.solution
+        solution = selected_precision(graph, path.seen) if self.refit else best
         partial = partial_correlations(solution.precision)
         penalty = path.penalties.multiples[judgement.best]
         info = f"graphical lasso of {path.weight:,.10g} rows, penalty {penalty:.6g}{', refitted without' * self.refit}"
-        entries = zip(path.penalties.multiples, path.fits, judgement.criteria.tolist(), strict=False)
         return GraphOutcome(
             graph,
             judgement.score,
             {(a, b): float(partial[problem.number[a], problem.number[b]]) for a, b in edges},
             "partial correlation",
-            PenaltyPath(PathEntry(x, f.n_parameters, c, f.solution.objective, f.solution.gap) for x, f, c in entries),
+            path.entries(judgement),
             tuple(
-                LassoStep(x, *step)
-                for x, f in zip(path.penalties.multiples, path.fits, strict=False)
-                for step in f.solution.steps
+                LassoStep(x, *step) for x, f in zip(path.penalties.multiples, path.fits, strict=False) for step in f.found.steps
             ),
             freeze(solution.precision),
             freeze(solution.covariance),

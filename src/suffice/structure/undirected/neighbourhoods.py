@@ -15,10 +15,10 @@ from suffice.errors import FitError, listing
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.structure.problem import Problem
-from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
+from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.undirected.coded_nodes import CodedNodes
 from suffice.structure.undirected.node_regressions import GaussianNodes, NodeFit, NodeRegressions
-from suffice.structure.undirected.penalties import PenalisedMethod, Penalties, PenaltyFits
+from suffice.structure.undirected.penalties import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
 from suffice.structure.undirected.selection import Judgement
 from suffice.variables import Finite, Real
 
@@ -98,31 +98,6 @@ class Neighbourhoods(PenalisedMethod):
         return _outcome(problem, path, *path.judgement(self.select))
 
 
-@dataclass(frozen=True, eq=False)
-class NeighbourhoodFit:
-    """What the regressions of one penalty keep, as a graph that can be judged."""
-
-    node: NodeFit
-    joined: Bools
-
-    @property
-    def deviance(self) -> float:
-        return self.node.deviance
-
-    @property
-    def n_parameters(self) -> int:
-        return self.node.n_parameters
-
-    @property
-    def n_pairs(self) -> float:
-        """Half the number of neighbours, since each pair of them is chosen twice."""
-        return int(np.count_nonzero(self.node.strengths)) / 2.0
-
-    @property
-    def n_edges(self) -> int:
-        return int(np.count_nonzero(self.joined)) // 2
-
-
 class NeighbourhoodPath(PenaltyFits):
     """The fits of all regressions for each penalty, on some rows and on others."""
 
@@ -132,17 +107,19 @@ class NeighbourhoodPath(PenaltyFits):
 
     def held_out(self, train: Data, test: Data) -> Array:
         nodes = self.seen_in(train)
-        return nodes.held_out([fit.node for fit in self.fits_of(nodes)], test)
+        return nodes.held_out([fit.found for fit in self.fits_of(nodes)], test)
 
     def seen_in(self, data: Data) -> NodeRegressions:
         return type(self.seen).of(data, self.problem.variables, threads=1)  # type: ignore[no-any-return]
 
-    def fits_of(self, seen: NodeRegressions) -> Iterator[NeighbourhoodFit]:
+    def fits_of(self, seen: NodeRegressions) -> Iterator[PenaltyFit]:
+        """Pairs are half the number of neighbours, since each pair of them is chosen twice."""
         start: NodeFit | None = None
         for k in range(len(self.penalties.multiples)):
             start = seen.fit(self.penalties.at(k), start)
             there = self.rule.joined(start.strengths != 0.0)
-            yield NeighbourhoodFit(start, (there & self.problem.rules.allowed) | self.problem.rules.required)
+            joined = (there & self.problem.rules.allowed) | self.problem.rules.required
+            yield PenaltyFit(start, joined, start.deviance, start.n_parameters, int(np.count_nonzero(start.strengths)) / 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,22 +141,18 @@ class NeighbourhoodDetails:
 
 
 def _outcome(problem: Problem, path: NeighbourhoodPath, judgement: Judgement, finished: bool) -> GraphOutcome:
-    best = path.fits[judgement.best]
-    names, strengths = problem.names, best.node.strengths
-    edges = [(names[i], names[j]) for i, j in np.argwhere(np.triu(best.joined)).tolist()]
+    best: NodeFit = path.fits[judgement.best].found
+    names, strengths, edges = problem.names, best.strengths, path.edges(judgement)
     directed = {(names[i], names[j]): float(strengths[i, j]) for i, j in np.argwhere(strengths).tolist()}
-    entries = zip(path.penalties.multiples, path.fits, judgement.criteria.tolist(), strict=False)
     graph = Graph(edges, nodes=names)
     return GraphOutcome(
         graph,
         judgement.score,
         {(a, b): (directed.get((a, b), 0.0) + directed.get((b, a), 0.0)) / 2.0 for a, b in edges},
         "mean strength",
-        PenaltyPath(PathEntry(x, f.n_edges, c, f.node.objective, f.node.gap) for x, f, c in entries),
+        path.entries(judgement),
         model=partial(path.seen.model, graph),
-        details=NeighbourhoodDetails(
-            directed, path.penalties.multiples[judgement.best], best.node.objective, best.node.coefficients
-        ),
+        details=NeighbourhoodDetails(directed, path.penalties.multiples[judgement.best], best.objective, best.coefficients),
         finished=finished,
         score_name=judgement.score_name,
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.basis.arrays import Array
+from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
 from suffice.errors import FitError, nearest, note, whole
 from suffice.errors.remedies import Remedy
@@ -18,8 +18,9 @@ from suffice.iteration import OutOfTime
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
+from suffice.structure.results.found_graph import PathEntry, PenaltyPath
 from suffice.structure.undirected.graph_method import GraphMethod
-from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection, judge_path
+from suffice.structure.undirected.selection import EBIC, Judgement, checked_selection
 
 SMALLEST = 0.1
 """The smallest penalty of a path, relative to the largest."""
@@ -151,15 +152,31 @@ def _by_pair(asked: Mapping[Edge | None, float], names: Sequence[str]) -> Array:
     return weights
 
 
+@dataclass(frozen=True, eq=False)
+class PenaltyFit:
+    """What one penalty gives: a graph that can be judged."""
+
+    found: Any
+    """The sparse precision, or the regressions, behind it: their `objective`, and the `gap` to its minimum."""
+    joined: Bools
+    """Which pairs are joined: a symmetric matrix."""
+    deviance: float
+    """−2 log-likelihood, up to a constant."""
+    n_parameters: int
+    """How many parameters the edges have."""
+    n_pairs: float
+    """How many pairs of variables are joined."""
+
+
 class PenaltyFits:
     """A path: a fit for each penalty on what was seen of some rows, and how to see that on others."""
 
     def __init__(self, problem: Problem, penalties: Penalties, seen: Any) -> None:
-        self.problem, self.penalties, self.seen, self.fits = problem, penalties, seen, list[Any]()
+        self.problem, self.penalties, self.seen, self.fits = problem, penalties, seen, list[PenaltyFit]()
         self.data = problem.data if isinstance(problem.data, Statistics) else problem.data.take(problem.names)
         self.seed, self.threads, self.weight, self.n_variables = problem.seed, problem.threads, float(seen.weight), problem.n
 
-    def fits_of(self, seen: Any) -> Iterator[Any]:
+    def fits_of(self, seen: Any) -> Iterator[PenaltyFit]:
         """A fit for each penalty, each the start of the next."""
         raise NotImplementedError
 
@@ -168,14 +185,29 @@ class PenaltyFits:
         raise NotImplementedError
 
     def held_out(self, train: Data, test: Data) -> Array:
+        """The log-likelihood of rows under the fits on others, for each penalty."""
         raise NotImplementedError
 
-    def again(self, data: Data) -> Sequence[Any]:
+    def again(self, data: Data) -> Sequence[PenaltyFit]:
+        """The fits on other rows, for the same penalties."""
         return list(self.fits_of(self.seen_in(data)))
 
+    def edges(self, judgement: Judgement) -> list[Edge]:
+        """Those of the best fit."""
+        names = self.problem.names
+        return [(names[i], names[j]) for i, j in np.argwhere(np.triu(self.fits[judgement.best].joined)).tolist()]
+
+    def entries(self, judgement: Judgement) -> PenaltyPath:
+        """What is told of each penalty."""
+        each = zip(self.penalties.multiples, self.fits, judgement.criteria.tolist(), strict=False)
+        return PenaltyPath(
+            PathEntry(x, int(np.count_nonzero(f.joined)) // 2, c, f.found.objective, f.found.gap) for x, f, c in each
+        )
+
     def judgement(self, select: Any) -> tuple[Judgement, bool]:
-        """What a way to choose says of the fits, and whether time, and the user, allowed all of them. That the best penalty is
-        the smallest tried is told without its number, so that resamples tell it once."""
+        """What a way to choose says of the fits, and whether time, and the user, allowed all of them. One penalty, or a path that
+        was stopped, is judged by EBIC, which needs nothing more. That the best penalty is the smallest tried is told without its
+        number, so that resamples tell it once."""
         finished, n = True, len(self.penalties.multiples)
         try:
             for fit in self.fits_of(self.seen):
@@ -185,7 +217,13 @@ class PenaltyFits:
             if not self.fits:
                 raise
             finished = False
-        judgement, finished = judge_path(select, self, finished)
+        if finished and len(self.fits) > 1:
+            try:
+                judgement: Judgement = select.judge(self)
+            except (OutOfTime, KeyboardInterrupt):
+                finished = False
+        if not finished or len(self.fits) == 1:
+            judgement = EBIC(getattr(select, "gamma", 0.5)).judge(self)
         if finished and n > 1 and judgement.best == n - 1:
             note(
                 "the penalty that was chosen is the smallest of the path: a still smaller one, given as a penalty, may be better"

@@ -7,72 +7,23 @@ thinks of each. What the fits are, of which data and by which method, is the bus
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from suffice.basis.arrays import Array, Bools
+from suffice.basis.arrays import Array
 from suffice.engines.data import Data
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import DataError, FitError, note, whole
 from suffice.errors.remedies import Remedy, argument
-from suffice.iteration import OutOfTime
 from suffice.registry import Named
 from suffice.scores import BIC, EdgePrice, GraphPosterior, StructurePrior
 from suffice.statistics import Statistics
 
-
-class Fit(Protocol):
-    """A graph that a penalty gives."""
-
-    @property
-    def deviance(self) -> float:
-        """−2 log-likelihood, up to a constant."""
-
-    @property
-    def n_parameters(self) -> int:
-        """How many parameters the edges have."""
-
-    @property
-    def n_pairs(self) -> float:
-        """How many pairs of variables are joined."""
-
-    @property
-    def joined(self) -> Bools:
-        """Which pairs are joined: a symmetric matrix."""
-
-
-class Fits(Protocol):
-    """A path: what each penalty gives on some rows, and how to see that on others."""
-
-    @property
-    def data(self) -> Data | Statistics: ...
-
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def threads(self) -> int | None: ...
-
-    @property
-    def weight(self) -> float:
-        """The number of rows."""
-
-    @property
-    def n_variables(self) -> int: ...
-
-    @property
-    def fits(self) -> Sequence[Fit]:
-        """A fit for each penalty."""
-
-    def again(self, data: Data) -> Sequence[Fit]:
-        """The fits on other rows, for the same penalties."""
-
-    def held_out(self, train: Data, test: Data) -> Array:
-        """The log-likelihood of rows under the fits on others, for each penalty."""
+if TYPE_CHECKING:
+    from suffice.structure.undirected.penalties import PenaltyFit, PenaltyFits
 
 
 class Judgement(NamedTuple):
@@ -121,11 +72,11 @@ class EBIC(GraphPosterior):
             raise FitError(f"the gamma of EBIC is a number of at least 0, mostly from 0 to 1, not {self.gamma!r}")
         object.__setattr__(self, "prior", EdgePrice(float(self.gamma)))
 
-    def value(self, fit: Fit, weight: float, n_variables: int) -> float:
+    def value(self, fit: PenaltyFit, weight: float, n_variables: int) -> float:
         """The criterion of one graph: smaller is better."""
         return fit.deviance + fit.n_parameters * math.log(weight) + 4.0 * self.gamma * fit.n_pairs * math.log(n_variables)
 
-    def judge(self, path: Fits) -> Judgement:
+    def judge(self, path: PenaltyFits) -> Judgement:
         values = np.array([self.value(fit, path.weight, path.n_variables) for fit in path.fits])
         best = int(np.argmin(values))
         return Judgement(values, best, -float(values[best]), score_name=f"−{self!r}")
@@ -162,7 +113,7 @@ class StARS(Named):
             )
         whole(self.subsamples, "the number of subsamples", 2)
 
-    def judge(self, path: Fits) -> Judgement:
+    def judge(self, path: PenaltyFits) -> Judgement:
         rows = rows_of(path.data, "StARS draws subsamples of the rows")
         n = rows.n_rows
         size = int(0.8 * n) if n <= 144 else int(10.0 * math.sqrt(n))
@@ -208,7 +159,7 @@ class HeldOut(Named):
     def __post_init__(self) -> None:
         whole(self.folds, f"{Remedy('', '--select cv:N: ')}the number of folds", 2)
 
-    def judge(self, path: Fits) -> Judgement:
+    def judge(self, path: PenaltyFits) -> Judgement:
         rows = rows_of(path.data, f"HeldOut({self.folds}) holds out some of the rows")
         if rows.n_rows < 2 * self.folds:
             raise DataError(f"HeldOut({self.folds}) needs at least {2 * self.folds} rows, and there are {rows.n_rows}")
@@ -218,19 +169,6 @@ class HeldOut(Named):
             values += part
         best = int(np.argmax(values))
         return Judgement(values, best, float(values[best]), score_name="held-out log-likelihood")
-
-
-def judge_path(select: Any, path: Fits, finished: bool) -> tuple[Judgement, bool]:
-    """What a way to choose says of a path, and whether it could say it.
-
-    One penalty, or a path that was stopped, is judged by EBIC, which needs nothing more.
-    """
-    if finished and len(path.fits) > 1:
-        try:
-            return select.judge(path), True
-        except (OutOfTime, KeyboardInterrupt):
-            finished = False
-    return EBIC(getattr(select, "gamma", 0.5)).judge(path), finished
 
 
 def rows_of(data: Any, what: str) -> Data:
