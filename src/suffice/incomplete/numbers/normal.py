@@ -230,7 +230,9 @@ def pattern_batches(parts: Iterable[tuple[Component, Cases]]) -> Iterator[Patter
     for batches in alike.values():
         whole = _join_batches(batches)
         most = max(1, CELLS // (len(whole.nodes) ** 2 + len(whole.names) ** 2))
-        yield from (_cut(whole, slice(i, i + most)) for i in range(0, len(whole.missing), most))
+        for some in (slice(i, i + most) for i in range(0, len(whole.missing), most)):
+            spread, keys = Spread(*(part[some] for part in whole.spread)), whole.configurations[:, some]
+            yield PatternBatch(whole.nodes, whole.names, whole.missing[some], whole.observed[some], keys, spread)
 
 
 def _of(component: Component, cases: Cases) -> PatternBatch:
@@ -249,10 +251,3 @@ def _join_batches(batches: list[PatternBatch]) -> PatternBatch:
     keys = np.concatenate([b.configurations for b in batches], axis=1)
     spread = Spread(*(np.concatenate(part) for part in zip(*(b.spread for b in batches), strict=True)))
     return PatternBatch(batches[0].nodes, batches[0].names, missing, observed, keys, spread)
-
-
-def _cut(batch: PatternBatch, some: slice) -> PatternBatch:
-    spread = Spread(*(part[some] for part in batch.spread))
-    return PatternBatch(
-        batch.nodes, batch.names, batch.missing[some], batch.observed[some], batch.configurations[:, some], spread
-    )

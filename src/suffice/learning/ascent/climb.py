@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, pairwise
@@ -156,7 +156,7 @@ class Way:
 
     def pack(self) -> Packed:
         """The end of this way, for a checkpoint."""
-        return _pack_point(self.point, self.trace, self.converged, self.stopped)
+        return _pack_point(self.point, self.trace, len(self.trace), self.converged, self.stopped)
 
     def restore(self, packed: Packed) -> Self:
         """Go to where this way was."""
@@ -191,12 +191,13 @@ class Way:
 W = TypeVar("W", bound=Way)
 
 
-def _pack_point(point: Point, trace: Sequence[Iteration], converged: bool = False, stopped: str = "") -> Packed:
-    """A point on the way for a checkpoint; of a way that has not begun, no more than how it ended."""
-    each = [numbers_of(p) for p in (point.parameters, *point.parts)] if trace else []
+def _pack_point(point: Point, trace: list[Iteration], n: int, converged: bool = False, stopped: str = "") -> Packed:
+    """The point that a way came through after n iterations, for a checkpoint; of a way that has not begun, no more than how it
+    ended."""
+    each = [numbers_of(p) for p in (point.parameters, *point.parts)] if n else []
     cuts = np.cumsum([0, *map(len, each)]).tolist()
     facts = {"converged": converged, "stopped": stopped, "cuts": cuts}
-    return facts, (np.array(trace, float).reshape(-1, 3), *(x for numbers in each for x in numbers))
+    return facts, (np.array(trace[:n], float).reshape(-1, 3), *(x for numbers in each for x in numbers))
 
 
 def from_starts(
@@ -264,7 +265,7 @@ class Climb(Way):
         `max_iter`."""
         if self.memory.kept is not None:
             self.restore(self.memory.kept)
-        begun = partial(self._packed_at, self.point, len(self.trace))
+        begun = partial(_pack_point, self.point, self.trace, len(self.trace))
         steps = plain(self.problem, self.point) if method is None else method.steps(self.problem, self.point)
         for point in islice(steps, max_iter - len(self.trace)):
             gain = point.objective - self.point.objective
@@ -274,7 +275,7 @@ class Climb(Way):
                     f"{len(self.trace) + 1}: that is an error of ours, please report it"
                 )
             if point.fresh:
-                begun = partial(self._packed_at, self.point, len(self.trace))
+                begun = partial(_pack_point, self.point, self.trace, len(self.trace))
             self.point = point
             self.record()
             self.memory.keep(begun)
@@ -284,10 +285,6 @@ class Climb(Way):
             watch(self)
         if method is not None:
             method.end(self)
-
-    def _packed_at(self, point: Point, n: int) -> Packed:
-        """A point that this way came through after n iterations."""
-        return _pack_point(point, self.trace[:n])
 
     def settle(self) -> None:
         """After incremental steps, whose objective was a bound: the objective itself, as one more iteration."""

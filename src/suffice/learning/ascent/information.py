@@ -219,16 +219,13 @@ class Information:
         kind = "Posterior curvature" if self.posterior else "Observed information"
         without = f"; {len(self.fixed):,} numbers fixed or on the boundary" if self.fixed else ""
         unknown = f"; not identified: {listing(self.not_identified, style='str')}" if self.not_identified else ""
+        header, rows = self._table()
+        more = f"\n… and {len(rows) - 20:,} more" if len(rows) > 20 else ""
         return (
             f"{kind} of {self.n_parameters:,} free parameters{without}{unknown}\n"
-            f"largest fraction of missing information {self.largest_missing:.3g}\n{self._table_text()}"
+            f"largest fraction of missing information {self.largest_missing:.3g}\n"
+            f"{text_table(header[1:], [row[1:] for row in rows[:20]])}{more}"
         )
-
-    def _table_text(self, limit: int = 20) -> str:
-        """The first parameters in a table."""
-        header, rows = self._table()
-        more = f"\n… and {len(rows) - limit:,} more" if len(rows) > limit else ""
-        return text_table(header[1:], [row[1:] for row in rows[:limit]]) + more
 
 
 @one_blas_thread

@@ -104,12 +104,11 @@ class ChainProblem(ParameterProblem):
         own |= {"shown": units, "template": task.template, "sequences": task.sequences, "slice_variables": task.variables}
         how = prior, task.estimate, task.families, task.threads
         problem = cls(task.template.parameter_graph, rows, aliases, task.hidden, *how, **own, first_slices=task.first)
-        return problem if not isinstance(task.first, Given) else problem._fix_first(given_cpds(task.first, task))
-
-    def _fix_first(self, cpds: Mapping[str, Cpd]) -> ChainProblem:
-        """The problem in which first slices are known, and stay."""
-        start = self.parameters({**self.cpds(self._starts.first()), **cpds})
-        return replace(self, start=start, fixed=tuple(cpds), first_slices=Given(cpds))
+        if not isinstance(task.first, Given):
+            return problem
+        cpds = given_cpds(task.first, task)  # first slices are known, and stay
+        start = problem.parameters({**problem.cpds(problem._starts.first()), **cpds})
+        return replace(problem, start=start, fixed=tuple(cpds), first_slices=Given(cpds))
 
     def expect(self, theta: Theta) -> EStep:
         """One E-step. Where first states are stationary, the counts are those whose quotients by θ are the gradient of ln L."""
