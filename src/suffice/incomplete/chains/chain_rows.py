@@ -212,7 +212,10 @@ class ChainRows(ReducedSteps):
                 kinds, weight = self.symbols, 1.0 if self.weight is None else np.repeat(self.weight, np.diff(self.starts))
                 counts = np.stack([np.bincount(kinds.kind, p * weight, len(kinds.phase)) for p in posterior], axis=1)
             self._count_symbols(theta, counts, total)
-        parts = [total, *(self._gather_scored(s, posterior) for s in scored), *self._normal(posterior, moments)]
+        parts, nothing = [total, *(self._gather_scored(s, posterior) for s in scored)], np.zeros(self.layout.tables.n_cells)
+        for phase, steps in ((phase, steps) for phase, _, normal in self.dense for steps in normal):
+            own = steps.gather(posterior) if moments is None else steps.by_node(moments)
+            parts.append(Expectation(0.0, nothing, {phase.keys[n]: groups for n, groups in own.items()}, {}))
         return reduce(add_up, parts)
 
     def posterior(self, theta: Theta, names: Collection[str], *, smooth: bool) -> StatesFound:
@@ -260,13 +263,6 @@ class ChainRows(ReducedSteps):
         wide[:, -1] = joint / total
         states = {n: space.states_of(n, wide[:, -1:])[:, 0] for n in space.unknown}
         return Followed(top + float(np.log(total)), wide[:, -1], states, [ShownPart(self, wide, scored)])
-
-    def _normal(self, posterior: Array, moments: Spread | None) -> Iterator[Expectation]:
-        nothing = np.zeros(self.layout.tables.n_cells)
-        for phase, _, normal in self.dense:
-            for steps in normal:
-                own = steps.gather(posterior) if moments is None else steps.by_node(moments)
-                yield Expectation(0.0, nothing, {phase.keys[n]: groups for n, groups in own.items()}, {})
 
     def matrices(self, theta: Theta) -> tuple[npt.NDArray[np.int32], Array]:
         """The matrix of transitions into each step, as its number and the distinct ones."""

@@ -334,16 +334,14 @@ class ParameterProblem(ReducedTask):
             return cpd  # type: ignore[no-any-return]
         if not node.normal and not node.by_table:
             return replace(cpd, imagined=None) if cpd.imagined is not None else cpd  # type: ignore[no-any-return]
-        cpd = replace(cpd, imagined=self.said[node.name] if complete else None)
-        if node.by_table:
-            return replace(cpd, seen=self._statistic_of(node, statistic))  # type: ignore[no-any-return]
         seen = self._statistic_of(node, statistic, self.units)
-        assert isinstance(seen, Moments)
-        lost = seen.at(np.arange(cpd.variance.size)).count.reshape(cpd.variance.shape) <= 0
-        if self.said[node.name] is not None or not lost.any():
-            return replace(cpd, seen=seen)  # type: ignore[no-any-return]
-        a, b, v = np.where(lost, np.nan, cpd.intercept), np.where(lost[..., None], np.nan, cpd.coefficients), cpd.variance
-        return replace(cpd, intercept=a, coefficients=b, variance=np.where(lost, np.nan, v), seen=seen)  # type: ignore[no-any-return]
+        own: dict[str, Any] = {"imagined": self.said[node.name] if complete else None, "seen": seen}
+        if self.said[node.name] is None and isinstance(seen, Moments):
+            lost = seen.at(np.arange(cpd.variance.size)).count.reshape(cpd.variance.shape) <= 0
+            if lost.any():
+                own |= {part: np.where(lost, np.nan, getattr(cpd, part)) for part in ("intercept", "variance")}
+                own["coefficients"] = np.where(lost[..., None], np.nan, cpd.coefficients)
+        return replace(cpd, **own)  # type: ignore[no-any-return]
 
     def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         old: Any = s.theta.others[node.name]

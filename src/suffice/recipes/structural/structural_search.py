@@ -136,7 +136,11 @@ class StructuralSearch:
         if self.left_out:
             regressions = any(child in self.problem.families for child, _ in self.left_out)
             why = "since EM leads to a variance of zero" + (", or to coefficients without end" if regressions else "")
-            note(f"families that have no estimate, {why}, are left out: {self._left_out()}")
+            # but for those that have more parents than others
+            least = [(c, s) for c, s in self.left_out if not any(c == d and t < s for d, t in self.left_out)]
+            more = f" and {len(least) - SHOWN} more" if len(least) > SHOWN else ""
+            families = "; ".join(f"{c} | {', '.join(sorted(s))}" for c, s in least[:SHOWN])
+            note(f"families that have no estimate, {why}, are left out: {families}{more}")
         self.clock.time_limit = None  # what follows is short, and must come to its end
         return finished
 
@@ -148,12 +152,6 @@ class StructuralSearch:
             state.expected = self.rows.under({n: state.model[n] for n in state.model})
         problem = self._search_on(state.expected, state.known)
         return Found.at(problem, self.options.method, dag, problem.scores.total(self._numbers_of(dag)), finished=finished)
-
-    def _left_out(self) -> str:
-        """The families that were barred, but for those that have more parents than others."""
-        least = [(c, s) for c, s in self.left_out if not any(c == d and t < s for d, t in self.left_out)]
-        more = f" and {len(least) - SHOWN} more" if len(least) > SHOWN else ""
-        return "; ".join(f"{c} | {', '.join(sorted(s))}" for c, s in least[:SHOWN]) + more
 
     def _tell(self, what: str) -> None:
         """Look at the clock, and show what is being done."""
@@ -295,7 +293,6 @@ class StructuralSearch:
         return self._without_barred(self.problem.dag(_draw_links(self.problem, self.task.hidden, k)))
 
     def _with_all_variables(self, dag: Dag) -> Dag:
-        """The graph with all variables."""
         return Dag({n: dag.parents(n) if n in dag else () for n in self.problem.names})
 
     def _without_barred(self, dag: Dag) -> Dag:
