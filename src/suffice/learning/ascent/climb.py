@@ -263,9 +263,10 @@ class Climb(Way):
     def run(self, tol: float, max_iter: int, watch: Callable[[Climb], None], method: EmMethod | None = None) -> None:
         """Take steps, from where a run before this one was on this way, until one of EM's gains at most `tol`, or there were
         `max_iter`."""
-        if self.memory.kept is not None:
-            self.restore(self.memory.kept)
-        begun = partial(_pack_point, self.point, self.trace, len(self.trace))
+        remembers = self.memory is not NOTHING
+        if remembers and (kept := self.memory.kept) is not None:
+            self.restore(kept)
+        begun = self.point, self.trace, len(self.trace)  # where steps may begin anew
         steps = plain(self.problem, self.point) if method is None else method.steps(self.problem, self.point)
         for point in islice(steps, max_iter - len(self.trace)):
             gain = point.objective - self.point.objective
@@ -275,10 +276,11 @@ class Climb(Way):
                     f"{len(self.trace) + 1}: that is an error of ours, please report it"
                 )
             if point.fresh:
-                begun = partial(_pack_point, self.point, self.trace, len(self.trace))
+                begun = self.point, self.trace, len(self.trace)
             self.point = point
             self.record()
-            self.memory.keep(begun)
+            if remembers:
+                self.memory.keep(partial(_pack_point, *begun))
             if tol > 0 and point.plain and gain <= max(tol, 1e-15 * abs(point.objective)):
                 self.converged = True
                 break
