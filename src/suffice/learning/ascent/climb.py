@@ -14,7 +14,7 @@ import numpy as np
 from suffice.errors import ArgumentError, FitError, ModelError, Sentence, SufficeError, note, whole
 from suffice.errors.earlier import tell_of_argument
 from suffice.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress
-from suffice.learning.ascent.packed_parameters import Numbers, numbers_of, with_numbers
+from suffice.learning.ascent.packed_parameters import numbers_of, with_numbers
 
 ROUNDING = 1e-10
 """A fall of the objective by a smaller share of it than this is rounding."""
@@ -165,17 +165,13 @@ class Way:
         self.trace = [Iteration(*row) for row in trace.tolist()]
         if self.trace:
             self.begun = time.perf_counter() - self.trace[-1].seconds  # what was spent before counts
-            self.point = self._point(*self.trace[-1][:2], [tuple(numbers[a:b]) for a, b in pairwise(facts["cuts"])])
+            each, like = [tuple(numbers[a:b]) for a, b in pairwise(facts["cuts"])], self.point.parameters
+            if [x.shape for x in numbers_of(like)] != [x.shape for x in each[0]]:
+                like = self.problem.maximise(evaluate(self.problem, like).statistic)
+            parameters, *parts = (with_numbers(like, own) for own in each)
+            statistic = evaluate(self.problem, parameters).statistic
+            self.point = Point(parameters, statistic, *self.trace[-1][:2], parts=tuple(parts))
         return self
-
-    def _point(self, objective: float, log_likelihood: float, each: list[Numbers]) -> Point:
-        """A point, and the parameters of its parts, at these numbers."""
-        like = self.point.parameters
-        if [x.shape for x in numbers_of(like)] != [x.shape for x in each[0]]:
-            like = self.problem.maximise(evaluate(self.problem, like).statistic)
-        parameters, *parts = (with_numbers(like, numbers) for numbers in each)
-        statistic = evaluate(self.problem, parameters).statistic
-        return Point(parameters, statistic, objective, log_likelihood, parts=tuple(parts))
 
     def record(self) -> None:
         """The point as one more iteration."""

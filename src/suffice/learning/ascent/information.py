@@ -118,7 +118,11 @@ class Information:
 
         Of probabilities it is normal on the scale of log-odds, of variances on that of logarithms: the ends stay inside.
         """
-        first = self._owner_of(name)
+        if name not in self.cpds:
+            raise ModelError(f"there is no node {name!r}{nearest(name, self.cpds)}")
+        first = self.atlas.copies[name][0] if name in self.atlas.copies else name  # which has the coordinates of this one
+        if first not in self.atlas.charts:
+            raise ModelError(f"the distribution of {name!r} was fixed: it is taken to be known, and has no interval")
         lower, upper = map(self.atlas.charts[first].reshape, self._ends(first, level))
         if isinstance(lower, dict) and isinstance(upper, dict):
             return {kind: Interval(lower[kind], upper[kind]) for kind in lower}
@@ -169,15 +173,6 @@ class Information:
         )
         along = np.abs(J @ self.lost[place]).max(axis=1, initial=0.0)
         return np.stack([np.where(along > 1e-4 * np.sqrt(complete), np.inf, observed), complete])
-
-    def _owner_of(self, name: str) -> str:
-        """The node that has the coordinates of this one."""
-        if name not in self.cpds:
-            raise ModelError(f"there is no node {name!r}{nearest(name, self.cpds)}")
-        first = self.atlas.copies[name][0] if name in self.atlas.copies else name
-        if first not in self.atlas.charts:
-            raise ModelError(f"the distribution of {name!r} was fixed: it is taken to be known, and has no interval")
-        return first
 
     @property
     def parameter_covariance(self) -> ParameterCovariance:

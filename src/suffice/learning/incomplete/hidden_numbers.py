@@ -107,8 +107,12 @@ class Conventions:
         have these moments."""
         lines: Lines = dict(theta.others)
         for name in self.loose:
-            if name in moments:
-                self._move(lines, name, *_overall(moments[name]))
+            if name in moments:  # to the mean and deviation of its column over all configurations
+                weight, mean, _, scatter = moments[name].spread
+                total = float(weight.sum())
+                middle = float(weight @ mean[:, -1]) / total
+                square = float((scatter[:, -1, -1] + weight * (mean[:, -1] - middle) ** 2).sum())
+                self._move(lines, name, middle, float(np.sqrt(square / total)))
         return self.put(replace(theta, others=lines))
 
     def shift(self, theta: Theta, name: str, mean: float, scale: float) -> Theta:
@@ -193,15 +197,6 @@ class Conventions:
 
 NO_CONVENTIONS = Conventions({}, {}, (), (), (), (), frozenset())
 """Those of problems without hidden numbers, or with conventions of their own."""
-
-
-def _overall(groups: Groups) -> tuple[float, float]:
-    """The mean and deviation of the last column over all configurations."""
-    weight, mean, _, scatter = groups.spread
-    total = float(weight.sum())
-    middle = float(weight @ mean[:, -1]) / total
-    square = float((scatter[:, -1, -1] + weight * (mean[:, -1] - middle) ** 2).sum())
-    return middle, float(np.sqrt(square / total))
 
 
 def standard_moments(names: Sequence[str]) -> list[Moments]:

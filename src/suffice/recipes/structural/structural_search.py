@@ -122,7 +122,9 @@ class StructuralSearch:
                     trouble = error
         except (OutOfTime, KeyboardInterrupt) as stop:
             finished = False
-            self._take_begun()
+            if self.best is None and self._begun is not None and self._is_allowed(self._begun.problem.dag):
+                self.clock.time_limit = None  # the first network has not had all its iterations of EM: it is taken as it is
+                self._take(len(self.graphs) - 1, self._state(self._begun))
             if self.best is None:
                 if isinstance(stop, KeyboardInterrupt):
                     raise
@@ -245,13 +247,6 @@ class StructuralSearch:
             self.clock.better(f"start {k + 1}, {len(dag.edges)} edges", state.score, state)
         else:
             self._tell("scored")
-
-    def _take_begun(self) -> None:
-        """Where a run is stopped before its first network has all its iterations of EM: that network as it is."""
-        if self.best is not None or self._begun is None or not self._is_allowed(self._begun.problem.dag):
-            return
-        self.clock.time_limit = None
-        self._take(len(self.graphs) - 1, self._state(self._begun))
 
     def _start(self, k: int) -> _RoundState:
         """The k-th network to begin with; families that collapse are left out of it."""
