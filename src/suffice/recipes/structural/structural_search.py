@@ -251,25 +251,22 @@ class StructuralSearch:
     def _start(self, k: int) -> _RoundState:
         """The k-th network to begin with; families that collapse are left out of it."""
         trouble: FitError
+        given = self.options.start
         for _ in range(TRIES):
-            dag = self._start_graph(self.options.start, k)
+            dag = self._start_graph(given, k)
             try:
-                return self._start_round(dag, k)
+                problem = self._parameters(dag)
+                if isinstance(given, BayesNet) and k == 0 and dag == self._with_all_variables(given.dag):
+                    begin = problem.parameters({n: given[n] for n in given})
+                elif self.task.hidden:
+                    begin = problem.random(np.random.default_rng([self.problem.seed, k]))
+                else:
+                    begin = problem.first()
+                return self._state(self._run_em(problem, begin))
             except FitError as error:
                 trouble = error
                 self._bar(error, dag, None)
         raise trouble
-
-    def _start_round(self, dag: Dag, k: int) -> _RoundState:
-        given = self.options.start
-        problem = self._parameters(dag, self.prior)
-        if isinstance(given, BayesNet) and k == 0 and dag == self._with_all_variables(given.dag):
-            begin = problem.parameters({n: given[n] for n in given})
-        elif self.task.hidden:
-            begin = problem.random(np.random.default_rng([self.problem.seed, k]))
-        else:
-            begin = problem.first()
-        return self._state(self._run_em(problem, begin))
 
     def _start_graph(self, given: Any, k: int) -> Dag:
         names = self.problem.names
@@ -301,7 +298,7 @@ class StructuralSearch:
     def _first_graph(self) -> Dag:
         """The best forest on what rows show of pairs; of numbers the method's graph on the moments of all; else no edge."""
         if self._begun is None:  # so that a run that is stopped has something to give
-            empty = self._parameters(self.problem.dag(self.problem.rules.start()), self.prior)
+            empty = self._parameters(self.problem.dag(self.problem.rules.start()))
             self._begun = Climb.at(empty, empty.first())
         first = self.rows.first()
         if first is None:
@@ -376,7 +373,7 @@ class StructuralSearch:
         self._tell("expected statistics of the new graph")
         ready = regressions_of(dag, self.task, state.expected)
         warm = estimate_network(BayesNet, dag, self._expected_statistics(dag, state), None, Mean(), ready=ready)
-        problem = self._parameters(dag, self.prior)
+        problem = self._parameters(dag)
         return self._state(self._run_em(problem, problem.parameters({n: warm[n] for n in warm})))
 
     def _expected_statistics(self, dag: Dag, state: _RoundState) -> Statistics:
@@ -385,9 +382,9 @@ class StructuralSearch:
         statistics: Statistics = state.expected.gather(wanted, threads=self.problem.threads)
         return statistics
 
-    def _parameters(self, dag: Dag, prior: Any) -> ParameterProblem:
+    def _parameters(self, dag: Dag) -> ParameterProblem:
         variables = {n: self.task.variables[n] for n in dag.nodes}
-        return ParameterProblem.of(replace(self.task, dag=dag, variables=variables, prior=as_prior(prior)))
+        return ParameterProblem.of(replace(self.task, dag=dag, variables=variables, prior=as_prior(self.prior)))
 
     def _run_em(self, problem: ParameterProblem, parameters: Any, iterations: int | None = None) -> Climb:
         """EM, until it gains no more than `tol`."""
@@ -436,7 +433,7 @@ class StructuralSearch:
         if self.options.prior is None:
             return model
         self.prior, self._where = self.options.prior, "the prior: "
-        problem = self._parameters(model.dag, self.prior)
+        problem = self._parameters(model.dag)
         return self._model(self._run_em(problem, problem.parameters({n: model[n] for n in model}), None if finished else 1))
 
 
