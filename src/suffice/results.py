@@ -5,7 +5,7 @@ from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.graphs import Comparison
 from suffice.inference.sampling.boltzmann import LogNormaliser
 from suffice.iteration import Run
-from suffice.learning.ascent.em_plan import EmPlan
+from suffice.learning.ascent.em_run import EmPlan
 from suffice.learning.ascent.information import Information
 from suffice.learning.complete.lms import LmsRun
 from suffice.learning.complete.project import Projection

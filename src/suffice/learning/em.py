@@ -23,10 +23,9 @@ from suffice.families.design import terms
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress
 from suffice.learning.ascent.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts
-from suffice.learning.ascent.em_plan import EmPlan
+from suffice.learning.ascent.em_run import EmPlan, covariance_at
 from suffice.learning.ascent.em_run import EmRun as EmRun
 from suffice.learning.ascent.em_run import Optimum as Optimum
-from suffice.learning.ascent.em_run import covariance_at
 from suffice.learning.ascent.em_run import spread as spread
 from suffice.learning.ascent.identified import doubts
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared

@@ -45,7 +45,11 @@ def step_batches(
 ) -> Iterator[tuple[Phase, tuple[Batch, ...], tuple[NormalSteps, ...]]]:
     """The rows of numbers, counts and regressions that are needed in every expectation, by phase and component."""
     states = [v.name for v in layout.space.states]
-    for number, same in _same_nodes(layout):
+    groups: dict[tuple[str, ...], list[int]] = {}  # the phases, those together that emit numbers by the same parameters
+    for each in layout.phases:
+        own_keys = tuple(each.keys[n] for n in layout.emitting_nodes(each, by_table=False))
+        groups.setdefault(own_keys, []).append(each.number)
+    for number, same in ((numbers[-1], numbers) for numbers in groups.values()):
         nodes = layout.emitting_nodes(layout.phases[number], by_table=False)
         if not nodes:
             continue
@@ -76,15 +80,6 @@ def step_batches(
                 component = finder.component(node.name)
                 found += batches(component, ObservedRows.of(component, own.columns, seen, layout.units, own.weights, some[seen]))
         yield layout.phases[number], tuple(found), tuple(normal)
-
-
-def _same_nodes(layout: StepLayout) -> list[tuple[int, list[int]]]:
-    """The phases, those together that emit numbers by the same parameters."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for phase in layout.phases:
-        keys = tuple(phase.keys[n] for n in layout.emitting_nodes(phase, by_table=False))
-        groups.setdefault(keys, []).append(phase.number)
-    return [(numbers[-1], numbers) for numbers in groups.values()]
 
 
 class Match(NamedTuple):

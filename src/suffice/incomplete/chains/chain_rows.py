@@ -148,11 +148,7 @@ class ChainRows(ReducedSteps):
     def likelihoods(self, theta: Theta) -> tuple[Likelihoods, list[Scored]]:
         """p(what steps show | states), and what was remembered of numbers."""
         scored: list[Scored] = []
-        return self._likelihoods(theta, self._log_likelihoods(theta, scored)), scored
-
-    def _likelihoods(self, theta: Theta, log_likelihood: Array | None) -> Likelihoods:
-        """The likelihoods of tables beside those of the rest."""
-        symbols, table = None, None
+        log_likelihood, symbols, table = self._log_likelihoods(theta, scored), None, None
         if self.symbols is not None:
             logs = self._log_table(theta, self.symbols)
             if logs[logs > -np.inf].min(initial=0.0) < SMALLEST:  # a product of tables that a double does not hold
@@ -160,7 +156,7 @@ class ChainRows(ReducedSteps):
                 log_likelihood = dense if log_likelihood is None else log_likelihood + dense
             else:
                 symbols, table = self.symbols.kind, np.exp(logs)
-        return Likelihoods(symbols, table, log_likelihood)
+        return Likelihoods(symbols, table, log_likelihood), scored
 
     def _log_likelihoods(self, theta: Theta, scored: list[Scored]) -> Array | None:
         """Log likelihoods of what steps show but for tables."""
@@ -212,9 +208,14 @@ class ChainRows(ReducedSteps):
         """What is expected of the nodes that steps emit: by sums of the states by symbol, if there are any, or by step."""
         total = Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
         if self.symbols is not None:
-            counts = self._by_symbol(self.symbols, posterior) if counts is None else counts
-            self._count_symbols(theta, self.symbols, counts, total)
-        parts = [total, *(self._gather_scored(s, posterior) for s in scored), *self._normal(posterior, moments)]
+            if counts is None:  # the posterior of the states summed over the steps of each symbol
+                kinds, weight = self.symbols, 1.0 if self.weight is None else np.repeat(self.weight, np.diff(self.starts))
+                counts = np.stack([np.bincount(kinds.kind, p * weight, len(kinds.phase)) for p in posterior], axis=1)
+            self._count_symbols(theta, counts, total)
+        parts, nothing = [total, *(self._gather_scored(s, posterior) for s in scored)], np.zeros(self.layout.tables.n_cells)
+        for phase, steps in ((phase, steps) for phase, _, normal in self.dense for steps in normal):
+            own = steps.gather(posterior) if moments is None else steps.by_node(moments)
+            parts.append(Expectation(0.0, nothing, {phase.keys[n]: groups for n, groups in own.items()}, {}))
         return reduce(add_up, parts)
 
     def posterior(self, theta: Theta, names: Collection[str], *, smooth: bool) -> StatesFound:
@@ -262,13 +263,6 @@ class ChainRows(ReducedSteps):
         wide[:, -1] = joint / total
         states = {n: space.states_of(n, wide[:, -1:])[:, 0] for n in space.unknown}
         return Followed(top + float(np.log(total)), wide[:, -1], states, [ShownPart(self, wide, scored)])
-
-    def _normal(self, posterior: Array, moments: Spread | None) -> Iterator[Expectation]:
-        nothing = np.zeros(self.layout.tables.n_cells)
-        for phase, _, normal in self.dense:
-            for steps in normal:
-                own = steps.gather(posterior) if moments is None else steps.by_node(moments)
-                yield Expectation(0.0, nothing, {phase.keys[n]: groups for n, groups in own.items()}, {})
 
     def matrices(self, theta: Theta) -> tuple[npt.NDArray[np.int32], Array]:
         """The matrix of transitions into each step, as its number and the distinct ones."""
@@ -322,7 +316,7 @@ class ChainRows(ReducedSteps):
             table[known[:, None] & (labels[:, None] != own)] = -np.inf
         return table
 
-    def _count_symbols(self, theta: Theta, kinds: Kinds, weight: Array, total: Expectation) -> None:
+    def _count_symbols(self, theta: Theta, weight: Array, total: Expectation) -> None:
         for e in self.emissions:
             cells, own = theta.cells[theta.tables.cells[e.key]], total.cells[theta.tables.cells[e.key]]
             own += np.bincount(e.shown.reshape(-1), weight[e.symbols[e.seen]].reshape(-1), len(own))
@@ -330,11 +324,6 @@ class ChainRows(ReducedSteps):
                 index = (e.base[~e.seen, None] + e.current)[:, :, None] + np.arange(e.n_states)
                 shares = weight[e.symbols[~e.seen]][:, :, None] * cells[index]
                 own += np.bincount(index.reshape(-1), shares.reshape(-1), len(own))
-
-    def _by_symbol(self, kinds: Kinds, posterior: Array) -> Array:
-        """The posterior of the states summed over the steps of each symbol."""
-        weight = 1.0 if self.weight is None else np.repeat(self.weight, np.diff(self.starts))
-        return np.stack([np.bincount(kinds.kind, p * weight, len(kinds.phase)) for p in posterior], axis=1)
 
     def _score(self, batch: Batch, phase: Phase, theta: Theta, log_likelihood: Array) -> Scored:
         columns = other_columns(batch, self.layout.units)

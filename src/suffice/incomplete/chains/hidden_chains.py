@@ -6,15 +6,12 @@ in every expectation. Families that every step shows are counted and done with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from suffice.basis.arrays import Bools
 from suffice.engines.engine import Block, Step, add_up, is_missing, sum_up
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.blocks import in_order
@@ -22,7 +19,7 @@ from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.step_layout import ImpossibleSequence, steps_of
-from suffice.incomplete.components import Expectation, NodeFamily, ReducedComponents, Shown, Theta, log_likelihood
+from suffice.incomplete.components import Expectation, ReducedComponents, Shown, Theta, log_likelihood
 from suffice.incomplete.numbers.completed_rows import ObservedRows, observed_moments
 from suffice.incomplete.numbers.mixed import scaled_moments, state_weights
 from suffice.incomplete.numbers.patterns import Component
@@ -92,22 +89,19 @@ class ChainComponents(ReducedComponents):
 
     def expect(self, theta: Theta) -> Expectation:
         try:
-            found = self._expect(theta)
+            if self.step.hold:
+                tasks = (partial(rows.expect, theta) for _, rows in sorted(self.reduced.rows.items()))
+                found = sum_up(in_order(tasks, self.threads))
+            else:
+                found = self.sequences.data.fold(_ExpectAgain(self.layout, theta), threads=self.threads)
         except ImpossibleSequence as lost:
             place = self.sequences.data.place(*lost.args)
             raise FitError(
                 f"{place} is impossible under the parameters: what is seen up to there has the probability zero; give another "
                 "start, one without zeros, or a prior"
             ) from None
+        found = found or Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
         return add_up(counted_expectation(self.layout, self.shown, theta, self.constant), found)  # type: ignore[no-any-return]
-
-    def _expect(self, theta: Theta) -> Expectation:
-        if self.step.hold:
-            tasks = (partial(rows.expect, theta) for _, rows in sorted(self.reduced.rows.items()))
-            total = sum_up(in_order(tasks, self.threads))
-        else:
-            total = self.sequences.data.fold(_ExpectAgain(self.layout, theta), threads=self.threads)
-        return total or Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
 
     def parts(self, n: int) -> list[ChainComponents]:
         """Every n-th sequence of each block; what was counted is in the first part."""
@@ -159,7 +153,8 @@ def shown_by(layout: ChainLayout, block: Block) -> Shown:
                 continue
             done.add(key)
             having = [p.number for p in layout.phases if p.keys[name] == key]
-            rows = np.flatnonzero(np.isin(phase, having) & _complete(node, columns))
+            lacking = np.any([is_missing(columns[v.name]) for v in node.members], axis=0)
+            rows = np.flatnonzero(np.isin(phase, having) & ~lacking)
             if not len(rows):
                 continue
             if node.by_table:
@@ -175,7 +170,3 @@ def shown_by(layout: ChainLayout, block: Block) -> Shown:
     states = {n: state_weights(columns[n], block.weights, size) for n, size in shown.items()}
     empty = np.array([is_missing(block.columns[n]) for n in layout.shown]).reshape(len(layout.shown), -1).all(axis=0)
     return Shown(counts, moments, states, float(block.weights.sum()), int(empty.sum()))
-
-
-def _complete(node: NodeFamily, columns: Mapping[str, npt.NDArray[Any]]) -> Bools:
-    return ~np.any([is_missing(columns[v.name]) for v in node.members], axis=0)  # type: ignore[no-any-return]

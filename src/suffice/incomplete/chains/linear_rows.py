@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, add_up
-from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, listing
 from suffice.errors.remedies import DIFFUSE, FIRST_DIFFUSE, FREE, STATIONARY
 from suffice.families.protocol.family import flat_index
@@ -57,11 +56,6 @@ class LinearLayout(ChainLayout):
         """The same for the nodes that speak of no unknown number."""
         spoken = {p.keys[n] for p in self.phases for n, node in p.nodes.items() if self.numbers.touches(node)}
         return ChainLayout(self.space, self.tables, self.units, self.shown, self.counted | spoken)
-
-    @cached_property
-    def has_rest(self) -> bool:
-        """Whether there are such nodes, of which some steps do not show all."""
-        return any(self.rest.emitting_nodes(p, by_table=by_table) for p in self.phases for by_table in (True, False))
 
     def rows(self, block: Block) -> LinearRows:  # type: ignore[override]
         return LinearRows.of(self, block)
@@ -121,7 +115,8 @@ class LinearRows:
         cells = weight, block.weights, phase, first, index, reals
         kinds = [*begins, *moved], put_out, [*begins, *moved, *put_out, *gaps]
         transitions, shapes, groups = (Alike.of([phase, *own], n) for own in kinds)
-        rest = ChainRows.of(layout.rest, block) if layout.has_rest else None
+        left = (layout.rest.emitting_nodes(p, by_table=by_table) for p in layout.phases for by_table in (True, False))
+        rest = ChainRows.of(layout.rest, block) if any(left) else None
         return cls(layout, block.number, starts, *cells, transitions, shapes, groups, rest)
 
     @property
@@ -155,7 +150,10 @@ class LinearRows:
                 if term.key not in self.space.diffuse:
                     self._add(total, term, number, theta.lines[term.key], both, found.sums)
         if self.space.settles:
-            total.moments[FIRST_NUMBERS] = self._first_moments(found.means, found.sums)
+            m, rows, at = self.space.size, np.flatnonzero(self.first), np.flatnonzero(self.first[self.groups.step])
+            begun = weighted_moments(np.zeros((1, 1), np.int64), self.weights[rows][None], found.means[rows].T, 1)
+            unsure = found.sums[at][:, :m, :m]
+            total.moments[FIRST_NUMBERS] = widen_groups(begun, np.zeros(len(at), np.int64), np.ones(len(at)), unsure)
         return total if self.rest is None else add_up(total, self.rest.expect(theta))
 
     @cached_property
@@ -213,11 +211,6 @@ class LinearRows:
         result[lost, -1, -1] += line.variance[own] * weight[at[lost]]
         return np.asarray(result)
 
-    def _first_moments(self, means: Array, sums: Array) -> Groups:
-        m, rows, at = self.space.size, np.flatnonzero(self.first), np.flatnonzero(self.first[self.groups.step])
-        groups = weighted_moments(np.zeros((1, 1), np.int64), self.weights[rows][None], means[rows].T, 1)
-        return widen_groups(groups, np.zeros(len(at), np.int64), np.ones(len(at)), sums[at][:, :m, :m])
-
     def steps(self, theta: Theta) -> LinearSteps:
         """The sequences as a filter takes them, under some parameters."""
         lines, space, kinds = theta.lines, self.space, self.transitions
@@ -234,8 +227,10 @@ class LinearRows:
             F[some], Q[some], f[some], diffuse[some] = own.F, own.Q, own.f, own.diffuse
             if self._driven:
                 rows = np.flatnonzero(self.phase == number)
-                place = np.searchsorted(some, kinds.kind[rows])
-                inputs[rows[:, None], own.now] = np.einsum("tij,tj->ti", own.solve[place], self._inputs(terms, lines, rows))
+                place, more = np.searchsorted(some, kinds.kind[rows]), np.zeros((len(rows), len(space.unknown)))
+                for term in (t for t in terms if t.moving and t.key not in space.diffuse):
+                    more[:, space.unknown.index(term.name)] = self.observed_sum(term, lines[term.key], rows)
+                inputs[rows[:, None], own.now] = np.einsum("tij,tj->ti", own.solve[place], more)
         if space.settles:
             begin = self.first[kinds.step]
             F[begin], Q[begin], f[begin] = 0.0, *stationary_moments(space, lines)[::-1]
@@ -247,13 +242,6 @@ class LinearRows:
     def _driven(self) -> bool:
         """Whether observed numbers take part in the transition."""
         return any(t.outside for terms in self.space.terms for t in terms if t.moving and t.key not in self.space.diffuse)
-
-    def _inputs(self, terms: Sequence[LinearTerm], lines: Lines, rows: npt.NDArray[np.intp]) -> Array:
-        """What observed parents add to the unknown numbers of some steps."""
-        result = np.zeros((len(rows), len(self.space.unknown)))
-        for term in (t for t in terms if t.moving and t.key not in self.space.diffuse):
-            result[:, self.space.unknown.index(term.name)] = self.observed_sum(term, lines[term.key], rows)
-        return result
 
     def observed_sum(self, term: LinearTerm, line: Line, rows: npt.NDArray[np.intp]) -> Array:
         """Σ b x over the observed parents of a node."""

@@ -10,7 +10,7 @@ nodes need: those of unknown numbers have z_{t−1} at hand, others only z_t.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -92,20 +92,18 @@ class LinearSpace:
     @cached_property
     def terms(self) -> tuple[tuple[LinearTerm, ...], ...]:
         """The nodes of each phase that speak of unknown numbers."""
-        return tuple(tuple(self._terms(phase)) for phase in self.phases)
-
-    def _terms(self, phase: Phase) -> Iterator[LinearTerm]:
-        for name, node in phase.nodes.items():
-            if self.touches(node):
+        before = {(n, k + 1): self.size + i for (n, k), i in self.place.items()}  # where z_{t−1} has what is so far back
+        every = []
+        for phase in self.phases:
+            own = []
+            for name, node in ((name, node) for name, node in phase.nodes.items() if self.touches(node)):
                 moving = name in self.unknown
-                places = tuple(self._place(n, moving=moving) for n in node.reals)
-                yield LinearTerm(name, phase.keys[name], node, moving, places)
-
-    def _place(self, name: str, *, moving: bool) -> int:
-        base, k = variable_and_lag(name)
-        if base not in self.unknown:
-            return OBSERVED
-        return self.size + self.place[base, k - 1] if moving and k else self.place[base, k]
+                at = {**self.place, **before} if moving else self.place
+                lagged = map(variable_and_lag, node.reals)
+                places = tuple(at[n, k] if n in self.unknown else OBSERVED for n, k in lagged)
+                own.append(LinearTerm(name, phase.keys[name], node, moving, places))
+            every.append(tuple(own))
+        return tuple(every)
 
     @cached_property
     def keys(self) -> frozenset[str]:

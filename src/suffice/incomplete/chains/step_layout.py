@@ -166,8 +166,5 @@ class StepLayout:
 
     def columns(self, block: Block, step: Ints) -> Columns:
         """The columns of a block at their lags; what lies before the first step is missing."""
-        return {name: lag_cells(block.columns[base], step, k) for name, base, k in self._places}
-
-    @cached_property
-    def _places(self) -> list[tuple[str, str, int]]:
-        return [(name, *variable_and_lag(name)) for name in self.names]
+        places = ((name, *variable_and_lag(name)) for name in self.names)
+        return {name: lag_cells(block.columns[base], step, k) for name, base, k in places}

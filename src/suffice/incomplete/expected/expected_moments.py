@@ -184,9 +184,10 @@ class ExpectedMoments:
             state = np.ravel_multi_index(tuple(codes[members][:, entries]), component.shape)
             share[entries] *= p[state, np.repeat(some, n)]
             for c in np.flatnonzero(drawn[row]).tolist():
-                codes[members, first[row[c]] : first[row[c] + 1]] = self._draw_states(
-                    component, p[:, c], [row[c], members[0]], draws=times[row[c]]
-                )
+                ends, rng = np.cumsum(p[:, c]), np.random.default_rng([self._seed, row[c], members[0]])
+                at = np.searchsorted(ends, rng.random(times[row[c]]) * ends[-1], side="right")
+                drawn_states = digits_of(component.shape)[:, np.minimum(at, len(p) - 1)]
+                codes[members, first[row[c]] : first[row[c] + 1]] = drawn_states
         for i in np.flatnonzero(drawn & (codes[:, first[:-1]] < 0).any(axis=0)).tolist():
             self._draw_freely(i, codes[:, first[i] : first[i + 1]])
         tables = self._theta.tables
@@ -198,12 +199,6 @@ class ExpectedMoments:
         kept = share > NEGLIGIBLE
         self.codes, self.p = np.ascontiguousarray(codes[:, kept]), (share * rows.weights[owner])[kept]
         return owner[kept]
-
-    def _draw_states(self, component: Component, p: Array, seeds: list[int], draws: int) -> Ints:
-        """States of a component by their probabilities, [variable, draw]."""
-        ends = np.cumsum(p)
-        at = np.searchsorted(ends, np.random.default_rng([self._seed, *seeds]).random(draws) * ends[-1], side="right")
-        return digits_of(component.shape)[:, np.minimum(at, len(p) - 1)]
 
     def _draw_freely(self, row: int, codes: Small) -> None:
         """Draw, in place, the states of a row near which nothing is observed: there may be too many to be enumerated."""

@@ -256,7 +256,11 @@ def unknown_numbers(batch: Batch, lines: Mapping[str, Line]) -> UnknownNumbers:
     component, rows, starts = batch.component, batch.rows, batch.bounds
     S, n, p = component.n_states, len(rows.weight), len(component.unknown)
     codes = rows.codes[:, starts[:-1]]
-    indices = [_by_group(local, component, codes) for local in component.joint]
+    indices = []  # the configuration of each joint node for each group of rows (first axis) and joint state
+    for local in component.joint:
+        index = local.index(codes)
+        wide = np.broadcast_to(index.reshape(*local.shape, index.shape[1]), (*component.shape, index.shape[1]))
+        indices.append(np.asarray(np.broadcast_to(wide.reshape(S, -1), (S, codes.shape[1])).T))
     given = conditional(component, lines, indices)
     log_density, mean = np.empty((S, n)), np.empty((p, S, n))
     for g, (a, b) in enumerate(pairwise(starts)):
@@ -266,13 +270,6 @@ def unknown_numbers(batch: Batch, lines: Mapping[str, Line]) -> UnknownNumbers:
         middle = np.tensordot(given.mean_map[g], o, 1) + given.mean_constant[g][..., None]
         mean[:, :, a:b] = middle.transpose(1, 0, 2)
     return UnknownNumbers(given, indices, log_density, mean)
-
-
-def _by_group(local: Member, component: Component, codes: npt.NDArray[Any]) -> Ints:
-    """The configuration of a joint node for each group of rows (first axis) and joint state of the component."""
-    index = local.index(codes)
-    wide = np.broadcast_to(index.reshape(*local.shape, index.shape[1]), (*component.shape, index.shape[1]))
-    return np.asarray(np.broadcast_to(wide.reshape(component.n_states, -1), (component.n_states, codes.shape[1])).T)
 
 
 def add_unknown(batch: Batch, joint: UnknownNumbers, weight: Array, total: Expectation) -> None:

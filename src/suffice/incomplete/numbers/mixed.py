@@ -83,12 +83,6 @@ class ReduceMixed(Step[ReducedRows]):
         shown = Shown(counts, moments, states, float(block.weights.sum()), int(missing.all(axis=0).sum()))
         return ReducedRows(shown, kept, cases)
 
-    def needed_rows(self, block: Block) -> Iterator[Batch]:
-        """The rows of a block that are needed in every iteration."""
-        for _, component, rows in self.components(block, self.finder.missing(block)):
-            if not component.by_moments and not component.mergeable:
-                yield from batches(component, rows)
-
     def components(self, block: Block, missing: Bools) -> Iterator[tuple[Key, Component, ObservedRows]]:
         for key, some in self.finder.split(missing).items():
             component = self.finder.component(key)
@@ -131,8 +125,11 @@ class _Again(Step[Expectation]):
     theta: Theta
 
     def of(self, block: Block) -> Expectation:
-        parts = (expected_rows(batch, self.theta, self.step.units) for batch in self.step.needed_rows(block))
-        return sum_up(parts) or Expectation(0.0, np.zeros(self.theta.tables.n_cells), {}, {})
+        found = ((c, rows) for _, c, rows in self.step.components(block, self.step.finder.missing(block)))
+        needed = (batch for c, rows in found if not (c.by_moments or c.mergeable) for batch in batches(c, rows))
+        return sum_up(expected_rows(batch, self.theta, self.step.units) for batch in needed) or Expectation(
+            0.0, np.zeros(self.theta.tables.n_cells), {}, {}
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,10 +187,6 @@ class MixedComponents(ReducedComponents):
     def _patterns(self) -> list[PatternBatch]:
         return list(pattern_batches((self.step.finder.component(key), cases) for key, cases in self.reduced.cases.items()))
 
-    @cached_property
-    def _worth_threads(self) -> bool:
-        return sum(len(b.rows.weight) * b.component.n_states for b in self._batches) > WORTH_THREADS
-
     def expect(self, theta: Theta) -> Expectation:
         try:
             return self._expect(theta)
@@ -205,24 +198,21 @@ class MixedComponents(ReducedComponents):
             ) from None
 
     def _expect(self, theta: Theta) -> Expectation:
-        total = self._complete(theta)
-        for batch in self._patterns:
-            logs, moments = batch.expect(theta.lines)
-            total = add_up(total, Expectation(logs, np.zeros_like(total.cells), moments, {}))
-        tasks = (partial(expected_rows, batch, theta, self.step.units) for batch in self._batches)
-        more = sum_up(in_order(tasks, self.threads if self._worth_threads else 1))
-        total = total if more is None else add_up(total, more)
-        return total if self.step.hold else add_up(total, self.data.fold(_Again(self.step, theta), threads=self.threads))
-
-    def _complete(self, theta: Theta) -> Expectation:
-        """What complete families count, and their ln p."""
         nodes, shown = self.step.finder.nodes, self.shown
-        logs = self.constant + log_likelihood(shown.counts, theta.cells)
+        logs = self.constant + log_likelihood(shown.counts, theta.cells)  # what complete families count, and their ln p
         if logs == -np.inf:
             raise NoProbability(0)
         normal = {n: g for n, g in shown.moments.items() if nodes[n].normal}
         logs += sum(theta.others[n].log_likelihood(scaled_moments(nodes[n], g)) for n, g in normal.items())
-        return Expectation(logs, shown.counts, normal, {})
+        total = Expectation(logs, shown.counts, normal, {})
+        for batch in self._patterns:
+            logs, moments = batch.expect(theta.lines)
+            total = add_up(total, Expectation(logs, np.zeros_like(total.cells), moments, {}))
+        tasks = (partial(expected_rows, batch, theta, self.step.units) for batch in self._batches)
+        worth_threads = sum(len(b.rows.weight) * b.component.n_states for b in self._batches) > WORTH_THREADS
+        more = sum_up(in_order(tasks, self.threads if worth_threads else 1))
+        total = total if more is None else add_up(total, more)
+        return total if self.step.hold else add_up(total, self.data.fold(_Again(self.step, theta), threads=self.threads))
 
     def parts(self, n: int) -> list[MixedComponents]:
         """Every n-th row of each component; what has moments is in the first part."""

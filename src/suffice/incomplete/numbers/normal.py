@@ -188,15 +188,20 @@ class PatternBatch:
 
     def expect(self, lines: Mapping[str, Line]) -> tuple[float, dict[str, Groups]]:
         """ln p of what these rows observed, and the expected moments of each node."""
-        M, a, v = self._matrix(lines)
+        nodes, names = tuple(zip(self.nodes, self.configurations, strict=True)), self.names
+        n, q = len(self.missing), len(nodes)
+        M, a, v = np.zeros((n, q, len(names))), np.empty((n, q)), np.empty((n, q))
+        for i, (node, keys) in enumerate(nodes):
+            line, (*parents, child) = lines[node.name], [names.index(r) for r in node.reals]
+            a[:, i], v[:, i] = line.intercept[keys], line.variance[keys]
+            M[:, i, parents], M[:, i, child] = -line.coefficients[keys], 1.0
         A, C = (np.take_along_axis(M, at[:, None, :], axis=2) for at in (self.missing, self.observed))
         c = solve_missing(A, C, a, v)
         N, o, _, S = self.spread
         off = (c.residual_map @ o[..., None])[..., 0] + c.residual_constant
         square = np.einsum("gro,gro->g", c.residual_map @ S, c.residual_map) + N * (off * off).sum(axis=-1)
-        n, (m, k) = len(self.names), (self.missing.shape[1], self.observed.shape[1])
-        each = np.arange(len(N))[:, None]
-        mean, T = np.empty((len(N), n)), np.zeros((len(N), n, k))
+        m, k, each = self.missing.shape[1], self.observed.shape[1], np.arange(n)[:, None]
+        mean, T = np.empty((n, len(names))), np.zeros((n, len(names), k))
         mean[each, self.missing] = (c.mean_map @ o[..., None])[..., 0] + c.mean_constant
         mean[each, self.observed] = o
         T[each, self.missing], T[each, self.observed, np.arange(k)] = c.mean_map, 1.0
@@ -205,20 +210,9 @@ class PatternBatch:
             scatter[each[..., None], self.missing[:, :, None], self.missing[:, None, :]] += N[:, None, None] * c.covariance
         whole = Spread(N, mean, np.zeros_like(mean), scatter)
         moments = {
-            node.name: collect_groups(keys, some_columns(whole, [self.names.index(r) for r in node.reals]))
-            for node, keys in zip(self.nodes, self.configurations, strict=True)
+            node.name: collect_groups(keys, some_columns(whole, [names.index(r) for r in node.reals])) for node, keys in nodes
         }
         return float(N @ c.log_scale - 0.5 * square.sum()), moments
-
-    def _matrix(self, lines: Mapping[str, Line]) -> tuple[Array, Array, Array]:
-        """M, a and v of the nodes, for each set of rows."""
-        n, q = len(self.missing), len(self.nodes)
-        M, a, v = np.zeros((n, q, len(self.names))), np.empty((n, q)), np.empty((n, q))
-        for i, (node, keys) in enumerate(zip(self.nodes, self.configurations, strict=True)):
-            line, (*parents, child) = lines[node.name], [self.names.index(r) for r in node.reals]
-            a[:, i], v[:, i] = line.intercept[keys], line.variance[keys]
-            M[:, i, parents], M[:, i, child] = -line.coefficients[keys], 1.0
-        return M, a, v
 
 
 def pattern_batches(parts: Iterable[tuple[Component, Cases]]) -> Iterator[PatternBatch]:
@@ -230,7 +224,9 @@ def pattern_batches(parts: Iterable[tuple[Component, Cases]]) -> Iterator[Patter
     for batches in alike.values():
         whole = _join_batches(batches)
         most = max(1, CELLS // (len(whole.nodes) ** 2 + len(whole.names) ** 2))
-        yield from (_cut(whole, slice(i, i + most)) for i in range(0, len(whole.missing), most))
+        for some in (slice(i, i + most) for i in range(0, len(whole.missing), most)):
+            spread, keys = Spread(*(part[some] for part in whole.spread)), whole.configurations[:, some]
+            yield PatternBatch(whole.nodes, whole.names, whole.missing[some], whole.observed[some], keys, spread)
 
 
 def _of(component: Component, cases: Cases) -> PatternBatch:
@@ -249,10 +245,3 @@ def _join_batches(batches: list[PatternBatch]) -> PatternBatch:
     keys = np.concatenate([b.configurations for b in batches], axis=1)
     spread = Spread(*(np.concatenate(part) for part in zip(*(b.spread for b in batches), strict=True)))
     return PatternBatch(batches[0].nodes, batches[0].names, missing, observed, keys, spread)
-
-
-def _cut(batch: PatternBatch, some: slice) -> PatternBatch:
-    spread = Spread(*(part[some] for part in batch.spread))
-    return PatternBatch(
-        batch.nodes, batch.names, batch.missing[some], batch.observed[some], batch.configurations[:, some], spread
-    )

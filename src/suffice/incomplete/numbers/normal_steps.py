@@ -134,7 +134,11 @@ class NormalSteps:
 
     def gather(self, posterior: Array) -> dict[str, Groups]:
         """The moments of the nodes, the steps weighted by the posterior of their joint states."""
-        share = posterior if self.begin is not None else self._pool(posterior[:, self.rows.row])
+        share = posterior
+        if self.begin is None:
+            share = np.zeros((self.component.n_states, len(self.rows.row)))
+            for s, own in zip(self.place.tolist(), posterior[:, self.rows.row], strict=True):
+                share[s] += own
         return self.by_node(weighted_numbers(self._numbers, self._used[1], share, self._weight, self.begin or 0))
 
     def by_node(self, spread: Spread) -> dict[str, Groups]:
@@ -146,9 +150,3 @@ class NormalSteps:
             keys = _configurations(self.component, local)
             result[local.node.name] = collect_groups(keys, some_columns(spread, list(local.columns)))
         return result
-
-    def _pool(self, share: Array) -> Array:
-        total = np.zeros((self.component.n_states, share.shape[1]))
-        for s, own in zip(self.place.tolist(), share, strict=True):
-            total[s] += own
-        return total

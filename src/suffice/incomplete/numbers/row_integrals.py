@@ -88,8 +88,18 @@ class RowIntegrals:
             if isinstance(key, str) or target not in key:
                 continue
             for batch in batches(component, rows):
-                own = self._of_states(batch, target) if isinstance(child, Finite) else self._of_number(batch, target)
-                result[possible[batch.rows.row]] = own
+                if isinstance(child, Finite):
+                    logs, at = self._logs(batch), [v.name for v in component.states].index(target)
+                    share = np.exp(logs - logs.max(axis=0)).reshape(*component.shape, -1)
+                    own = share.sum(axis=tuple(a for a in range(len(component.shape)) if a != at))
+                    result[possible[batch.rows.row]] = (own / own.sum(axis=0)).T
+                    continue
+                points, place = weighted_points(batch, self.theta, self.units, 0.0), component.completed.index(target)
+                row, values, share = (np.concatenate(part, axis=-1) for part in zip(*points, strict=True))
+                value, n = self.units.outward(target, values[place]), int(batch.rows.row.max()) + 1
+                mean = np.bincount(row, share * value, n)
+                variance = np.bincount(row, share * (value - mean[row]) ** 2, n)
+                result[possible[batch.rows.row]] = np.stack([mean, variance], axis=1)[batch.rows.row]
         return result
 
     def _step(self, integrated: Iterable[str]) -> ReduceMixed:
@@ -99,18 +109,3 @@ class RowIntegrals:
     def _logs(self, batch: Batch) -> Array:
         logs = log_weights_of_states(batch, self.theta, self.units)
         return np.where(np.isnan(logs), -np.inf, logs)
-
-    def _of_states(self, batch: Batch, target: str) -> Array:
-        logs, component = self._logs(batch), batch.component
-        share = np.exp(logs - logs.max(axis=0)).reshape(*component.shape, -1)
-        at = [v.name for v in component.states].index(target)
-        own = share.sum(axis=tuple(a for a in range(len(component.shape)) if a != at))
-        return np.asarray((own / own.sum(axis=0)).T)
-
-    def _of_number(self, batch: Batch, target: str) -> Array:
-        points, place = weighted_points(batch, self.theta, self.units, 0.0), batch.component.completed.index(target)
-        row, values, share = (np.concatenate(part, axis=-1) for part in zip(*points, strict=True))
-        value, n = self.units.outward(target, values[place]), int(batch.rows.row.max()) + 1
-        mean = np.bincount(row, share * value, n)
-        variance = np.bincount(row, share * (value - mean[row]) ** 2, n)
-        return np.stack([mean, variance], axis=1).astype(np.float64)[batch.rows.row]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, pairwise
@@ -14,7 +14,7 @@ import numpy as np
 from suffice.errors import ArgumentError, FitError, ModelError, Sentence, SufficeError, note, whole
 from suffice.errors.earlier import tell_of_argument
 from suffice.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress
-from suffice.learning.ascent.packed_parameters import Numbers, numbers_of, with_numbers
+from suffice.learning.ascent.packed_parameters import numbers_of, with_numbers
 
 ROUNDING = 1e-10
 """A fall of the objective by a smaller share of it than this is rounding."""
@@ -156,7 +156,7 @@ class Way:
 
     def pack(self) -> Packed:
         """The end of this way, for a checkpoint."""
-        return _pack_point(self.point, self.trace, self.converged, self.stopped)
+        return _pack_point(self.point, self.trace, len(self.trace), self.converged, self.stopped)
 
     def restore(self, packed: Packed) -> Self:
         """Go to where this way was."""
@@ -165,17 +165,13 @@ class Way:
         self.trace = [Iteration(*row) for row in trace.tolist()]
         if self.trace:
             self.begun = time.perf_counter() - self.trace[-1].seconds  # what was spent before counts
-            self.point = self._point(*self.trace[-1][:2], [tuple(numbers[a:b]) for a, b in pairwise(facts["cuts"])])
+            each, like = [tuple(numbers[a:b]) for a, b in pairwise(facts["cuts"])], self.point.parameters
+            if [x.shape for x in numbers_of(like)] != [x.shape for x in each[0]]:
+                like = self.problem.maximise(evaluate(self.problem, like).statistic)
+            parameters, *parts = (with_numbers(like, own) for own in each)
+            statistic = evaluate(self.problem, parameters).statistic
+            self.point = Point(parameters, statistic, *self.trace[-1][:2], parts=tuple(parts))
         return self
-
-    def _point(self, objective: float, log_likelihood: float, each: list[Numbers]) -> Point:
-        """A point, and the parameters of its parts, at these numbers."""
-        like = self.point.parameters
-        if [x.shape for x in numbers_of(like)] != [x.shape for x in each[0]]:
-            like = self.problem.maximise(evaluate(self.problem, like).statistic)
-        parameters, *parts = (with_numbers(like, numbers) for numbers in each)
-        statistic = evaluate(self.problem, parameters).statistic
-        return Point(parameters, statistic, objective, log_likelihood, parts=tuple(parts))
 
     def record(self) -> None:
         """The point as one more iteration."""
@@ -191,12 +187,13 @@ class Way:
 W = TypeVar("W", bound=Way)
 
 
-def _pack_point(point: Point, trace: Sequence[Iteration], converged: bool = False, stopped: str = "") -> Packed:
-    """A point on the way for a checkpoint; of a way that has not begun, no more than how it ended."""
-    each = [numbers_of(p) for p in (point.parameters, *point.parts)] if trace else []
+def _pack_point(point: Point, trace: list[Iteration], n: int, converged: bool = False, stopped: str = "") -> Packed:
+    """The point that a way came through after n iterations, for a checkpoint; of a way that has not begun, no more than how it
+    ended."""
+    each = [numbers_of(p) for p in (point.parameters, *point.parts)] if n else []
     cuts = np.cumsum([0, *map(len, each)]).tolist()
     facts = {"converged": converged, "stopped": stopped, "cuts": cuts}
-    return facts, (np.array(trace, float).reshape(-1, 3), *(x for numbers in each for x in numbers))
+    return facts, (np.array(trace[:n], float).reshape(-1, 3), *(x for numbers in each for x in numbers))
 
 
 def from_starts(
@@ -262,9 +259,10 @@ class Climb(Way):
     def run(self, tol: float, max_iter: int, watch: Callable[[Climb], None], method: EmMethod | None = None) -> None:
         """Take steps, from where a run before this one was on this way, until one of EM's gains at most `tol`, or there were
         `max_iter`."""
-        if self.memory.kept is not None:
-            self.restore(self.memory.kept)
-        begun = partial(self._packed_at, self.point, len(self.trace))
+        remembers = self.memory is not NOTHING
+        if remembers and (kept := self.memory.kept) is not None:
+            self.restore(kept)
+        begun = self.point, self.trace, len(self.trace)  # where steps may begin anew
         steps = plain(self.problem, self.point) if method is None else method.steps(self.problem, self.point)
         for point in islice(steps, max_iter - len(self.trace)):
             gain = point.objective - self.point.objective
@@ -274,20 +272,17 @@ class Climb(Way):
                     f"{len(self.trace) + 1}: that is an error of ours, please report it"
                 )
             if point.fresh:
-                begun = partial(self._packed_at, self.point, len(self.trace))
+                begun = self.point, self.trace, len(self.trace)
             self.point = point
             self.record()
-            self.memory.keep(begun)
+            if remembers:
+                self.memory.keep(partial(_pack_point, *begun))
             if tol > 0 and point.plain and gain <= max(tol, 1e-15 * abs(point.objective)):
                 self.converged = True
                 break
             watch(self)
         if method is not None:
             method.end(self)
-
-    def _packed_at(self, point: Point, n: int) -> Packed:
-        """A point that this way came through after n iterations."""
-        return _pack_point(point, self.trace[:n])
 
     def settle(self) -> None:
         """After incremental steps, whose objective was a bound: the objective itself, as one more iteration."""

@@ -118,7 +118,11 @@ class Information:
 
         Of probabilities it is normal on the scale of log-odds, of variances on that of logarithms: the ends stay inside.
         """
-        first = self._owner_of(name)
+        if name not in self.cpds:
+            raise ModelError(f"there is no node {name!r}{nearest(name, self.cpds)}")
+        first = self.atlas.copies[name][0] if name in self.atlas.copies else name  # which has the coordinates of this one
+        if first not in self.atlas.charts:
+            raise ModelError(f"the distribution of {name!r} was fixed: it is taken to be known, and has no interval")
         lower, upper = map(self.atlas.charts[first].reshape, self._ends(first, level))
         if isinstance(lower, dict) and isinstance(upper, dict):
             return {kind: Interval(lower[kind], upper[kind]) for kind in lower}
@@ -170,15 +174,6 @@ class Information:
         along = np.abs(J @ self.lost[place]).max(axis=1, initial=0.0)
         return np.stack([np.where(along > 1e-4 * np.sqrt(complete), np.inf, observed), complete])
 
-    def _owner_of(self, name: str) -> str:
-        """The node that has the coordinates of this one."""
-        if name not in self.cpds:
-            raise ModelError(f"there is no node {name!r}{nearest(name, self.cpds)}")
-        first = self.atlas.copies[name][0] if name in self.atlas.copies else name
-        if first not in self.atlas.charts:
-            raise ModelError(f"the distribution of {name!r} was fixed: it is taken to be known, and has no interval")
-        return first
-
     @property
     def parameter_covariance(self) -> ParameterCovariance:
         """The covariance of the coordinates in the units of the columns, as a network keeps it for intervals of its answers."""
@@ -219,16 +214,13 @@ class Information:
         kind = "Posterior curvature" if self.posterior else "Observed information"
         without = f"; {len(self.fixed):,} numbers fixed or on the boundary" if self.fixed else ""
         unknown = f"; not identified: {listing(self.not_identified, style='str')}" if self.not_identified else ""
+        header, rows = self._table()
+        more = f"\n… and {len(rows) - 20:,} more" if len(rows) > 20 else ""
         return (
             f"{kind} of {self.n_parameters:,} free parameters{without}{unknown}\n"
-            f"largest fraction of missing information {self.largest_missing:.3g}\n{self._table_text()}"
+            f"largest fraction of missing information {self.largest_missing:.3g}\n"
+            f"{text_table(header[1:], [row[1:] for row in rows[:20]])}{more}"
         )
-
-    def _table_text(self, limit: int = 20) -> str:
-        """The first parameters in a table."""
-        header, rows = self._table()
-        more = f"\n… and {len(rows) - limit:,} more" if len(rows) > limit else ""
-        return text_table(header[1:], [row[1:] for row in rows[:limit]]) + more
 
 
 @one_blas_thread

@@ -77,7 +77,9 @@ class ChainProblem(ParameterProblem):
         elif settles:
             unknown = with_carriers(task, phases, unknown)
         check_room(task.room, bytes_of_parameters(nodes.values()), "EM", "take fewer parents, or fewer states")
-        aliases = _aliases(phases, nodes, task.variables)
+        # the variables under all names that nodes use: their own, at their lags, and those of first slices
+        names = dict.fromkeys([*task.variables, *(n for p in phases for n in p.columns), *nodes])
+        aliases = {n: rename(task.variables[_base(n)], n) for n in names}
         seen = {n: v for n, v in aliases.items() if _base(n) in task.sequences.columns}
         spread, units = _units(task, seen)
         observed = units
@@ -104,12 +106,11 @@ class ChainProblem(ParameterProblem):
         own |= {"shown": units, "template": task.template, "sequences": task.sequences, "slice_variables": task.variables}
         how = prior, task.estimate, task.families, task.threads
         problem = cls(task.template.parameter_graph, rows, aliases, task.hidden, *how, **own, first_slices=task.first)
-        return problem if not isinstance(task.first, Given) else problem._fix_first(given_cpds(task.first, task))
-
-    def _fix_first(self, cpds: Mapping[str, Cpd]) -> ChainProblem:
-        """The problem in which first slices are known, and stay."""
-        start = self.parameters({**self.cpds(self._starts.first()), **cpds})
-        return replace(self, start=start, fixed=tuple(cpds), first_slices=Given(cpds))
+        if not isinstance(task.first, Given):
+            return problem
+        cpds = given_cpds(task.first, task)  # first slices are known, and stay
+        start = problem.parameters({**problem.cpds(problem._starts.first()), **cpds})
+        return replace(problem, start=start, fixed=tuple(cpds), first_slices=Given(cpds))
 
     def expect(self, theta: Theta) -> EStep:
         """One E-step. Where first states are stationary, the counts are those whose quotients by θ are the gradient of ln L."""
@@ -117,7 +118,6 @@ class ChainProblem(ParameterProblem):
         return found if FIRST not in found.statistic.steps else with_pull(self._layout, found)
 
     def maximise(self, statistic: ExpectedStatistic) -> Theta:
-        """One M-step."""
         if FIRST_NUMBERS in statistic.moments:
             return self._settled_lines(statistic)
         if FIRST not in statistic.steps:
@@ -171,11 +171,9 @@ class ChainProblem(ParameterProblem):
         return statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic)
 
     def statistics(self, statistic: ExpectedStatistic) -> Statistics:
-        """What is expected, by name."""
         return super().statistics(self.plain(statistic))
 
     def parts(self, n: int) -> list[ParameterProblem]:
-        """The same sequences in n parts."""
         if isinstance(self.first_slices, Stationary):
             raise FitError(
                 f"Incremental(batches) cannot be used with {FIRST_STATIONARY}, whose M-step needs all first steps; leave it out"
@@ -240,14 +238,6 @@ def _place(name: str) -> tuple[str, int]:
     """Column and lag; nodes of first slices are of the present step."""
     base = _base(name)
     return (base, variable_and_lag(name)[1]) if name == base or name.startswith(f"{base}[-") else (base, 0)
-
-
-def _aliases(
-    phases: tuple[Phase, ...], nodes: Mapping[str, NodeFamily], variables: Mapping[str, Variable]
-) -> dict[str, Variable]:
-    """The variables under all names that nodes use: their own, at their lags, and those of first slices."""
-    names = [*variables, *(n for p in phases for n in p.columns), *nodes]
-    return {n: rename(variables[_base(n)], n) for n in dict.fromkeys(names)}
 
 
 def _units(task: ChainTask, seen: Mapping[str, Variable]) -> tuple[Spread, Units]:

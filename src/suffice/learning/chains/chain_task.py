@@ -95,7 +95,11 @@ def chain_task_of(
     rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
     for name in (name for name in labels if not rows.missing[name]):
         note(f"the hidden variable {name!r} is shown in every step: nothing of it is hidden")
-    _refuse_empty(rows, labels)
+    if empty := [n for n, m in rows.missing.items() if m == rows.n_rows and n not in labels]:
+        raise DataError(
+            f"every cell of {listing(empty)} is missing; if it is never observed, declare it: "
+            f"{hidden_with_states(empty[0])}, or leave it out of the template"
+        )
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
     every = {p: variables[variable_and_lag(p)[0]] for n in graph.nodes for p in (n, *graph.parents(n))}
@@ -140,12 +144,3 @@ def checked_sequences(x: Any) -> Sequences:
         f"a template is fitted to sequences, not to {type(x).__name__}: say which rows belong together and in which order, "
         f"{SEQUENCES}{of_python('; by=None for one sequence')}"
     )
-
-
-def _refuse_empty(rows: Sequences, labels: Mapping[str, Variable]) -> None:
-    empty = [n for n, m in rows.missing.items() if m == rows.n_rows and n not in labels]
-    if empty:
-        raise DataError(
-            f"every cell of {listing(empty)} is missing; if it is never observed, declare it: "
-            f"{hidden_with_states(empty[0])}, or leave it out of the template"
-        )

@@ -45,6 +45,7 @@ class Conventions:
 
     nodes: Mapping[str, NodeFamily]
     children: Mapping[str, tuple[str, ...]]
+    """In the order of the variables, observed ones first."""
     names: tuple[str, ...]
     loose: tuple[str, ...]
     still: tuple[str, ...]
@@ -55,9 +56,12 @@ class Conventions:
     @staticmethod
     def of(problem: ReducedTask, names: tuple[str, ...]) -> Conventions:
         """Those of a problem; `names` are its hidden numbers."""
-        dag, children = problem.dag, {n: _children(problem, n) for n in names}
+        dag, observed_first = problem.dag, sorted(problem.variables, key=lambda n: n in problem.hidden)
+        children = {n: tuple(c for c in observed_first if c in dag.children(n)) for n in names}
         said = {n for n in names if any(problem.said[c] is not None for c in (n, *children[n]))}
-        bound = {n for n in names if _is_bound(problem, n, children[n])}
+        # the scale of some is in distributions that are fixed, or shared with nodes of other hidden numbers
+        known, columns = {*problem.fixed, *problem.entries}, [set(column) for tie in problem.ties for column in tie.columns]
+        bound = {n for n in names if known & {n, *children[n]} or any(n in column and column != {n} for column in columns)}
         loose = tuple(n for n in names if n not in said and n not in bound)
         roots = {n for n in names if not dag.parents(n)}
         still = tuple(n for n in names if n in said and n in roots and n not in bound)
@@ -103,8 +107,12 @@ class Conventions:
         have these moments."""
         lines: Lines = dict(theta.others)
         for name in self.loose:
-            if name in moments:
-                self._move(lines, name, *_overall(moments[name]))
+            if name in moments:  # to the mean and deviation of its column over all configurations
+                weight, mean, _, scatter = moments[name].spread
+                total = float(weight.sum())
+                middle = float(weight @ mean[:, -1]) / total
+                square = float((scatter[:, -1, -1] + weight * (mean[:, -1] - middle) ** 2).sum())
+                self._move(lines, name, middle, float(np.sqrt(square / total)))
         return self.put(replace(theta, others=lines))
 
     def shift(self, theta: Theta, name: str, mean: float, scale: float) -> Theta:
@@ -189,28 +197,6 @@ class Conventions:
 
 NO_CONVENTIONS = Conventions({}, {}, (), (), (), (), frozenset())
 """Those of problems without hidden numbers, or with conventions of their own."""
-
-
-def _children(problem: ReducedTask, name: str) -> tuple[str, ...]:
-    """The children of a hidden number in the order of the variables, observed ones first."""
-    own = set(problem.dag.children(name))
-    return tuple(sorted((n for n in problem.variables if n in own), key=lambda n: n in problem.hidden))
-
-
-def _is_bound(problem: ReducedTask, name: str, children: Sequence[str]) -> bool:
-    """Whether its scale is in distributions that are fixed, or shared with nodes of other hidden numbers."""
-    if any(n in problem.fixed or n in problem.entries for n in (name, *children)):
-        return True
-    return any(name in column and set(column) != {name} for tie in problem.ties for column in tie.columns)
-
-
-def _overall(groups: Groups) -> tuple[float, float]:
-    """The mean and deviation of the last column over all configurations."""
-    weight, mean, _, scatter = groups.spread
-    total = float(weight.sum())
-    middle = float(weight @ mean[:, -1]) / total
-    square = float((scatter[:, -1, -1] + weight * (mean[:, -1] - middle) ** 2).sum())
-    return middle, float(np.sqrt(square / total))
 
 
 def standard_moments(names: Sequence[str]) -> list[Moments]:

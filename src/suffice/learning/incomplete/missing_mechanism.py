@@ -57,7 +57,10 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
     rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns}) if known else rows
     unseen = declared_hidden(hidden, numbers=True)
     said = _check_depends(depends, graph, rows, unseen)
-    names = {column: _apart(column, (*rows.columns, *graph.nodes)) for column in said}
+    names = {column: column + SUFFIX for column in said}
+    for column in said:
+        while names[column] in rows.columns or names[column] in graph:
+            names[column] += "_"
     columns = [n for n in graph.nodes if n in rows.columns]
     variables: dict[str, Variable] = {**rows.take(columns).schema, **unseen}
     _refuse_numbers(said, variables, rows.take(columns).missing)
@@ -172,10 +175,3 @@ def _random_tables(graph: Dag, sizes: Mapping[str, int]) -> BayesNet:
         weights = rng.uniform(0.1, 1.0, shape)
         tables[n] = weights / weights.sum(axis=-1, keepdims=True)
     return BayesNet(graph, tables, [Finite(n, [str(i) for i in range(size)]) for n, size in sizes.items()])
-
-
-def _apart(column: str, taken: Sequence[str]) -> str:
-    name = column + SUFFIX
-    while name in taken:
-        name += "_"
-    return name

@@ -66,7 +66,7 @@ from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked_names
-from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics import Counts, Statistics
 from suffice.variables import Finite, Real
 
 
@@ -324,27 +324,6 @@ class ParameterProblem(ReducedTask):
         told = {"prior": self.prior, "estimate": self.estimate, "fit_info": info, "incomplete": True, "hidden": self.hidden}
         return BayesNet.of(self.dag, self.variables, own, **told, ties=self.ties)
 
-    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic, complete: bool) -> Cpd:
-        """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters.
-
-        Only of a `complete` family, which rows show and which has parameters of its own, there is a posterior: of what is only
-        expected intervals would be too narrow.
-        """
-        if node.regression:
-            return cpd  # type: ignore[no-any-return]
-        if not node.normal and not node.by_table:
-            return replace(cpd, imagined=None) if cpd.imagined is not None else cpd  # type: ignore[no-any-return]
-        cpd = replace(cpd, imagined=self.said[node.name] if complete else None)
-        if node.by_table:
-            return replace(cpd, seen=self._statistic_of(node, statistic))  # type: ignore[no-any-return]
-        seen = self._statistic_of(node, statistic, self.units)
-        assert isinstance(seen, Moments)
-        lost = seen.at(np.arange(cpd.variance.size)).count.reshape(cpd.variance.shape) <= 0
-        if self.said[node.name] is not None or not lost.any():
-            return replace(cpd, seen=seen)  # type: ignore[no-any-return]
-        a, b, v = np.where(lost, np.nan, cpd.intercept), np.where(lost[..., None], np.nan, cpd.coefficients), cpd.variance
-        return replace(cpd, intercept=a, coefficients=b, variance=np.where(lost, np.nan, v), seen=seen)  # type: ignore[no-any-return]
-
     def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         old: Any = s.theta.others[node.name]
         imagined, how = self.imagined[node.name], self.estimate
@@ -365,14 +344,6 @@ class ParameterProblem(ReducedTask):
         if groups is not None:
             weight[groups.keys] = groups.spread.weight
         return new.keep_old(old, weight >= VANISHED)
-
-    def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
-        imagined, how = self.imagined[node.name], self.estimate
-        if node.iterative:
-            return float(node.family.log_prior(cpd))
-        if imagined is None:
-            return 0.0
-        return cpd.log_prior(imagined, how, float(np.log(self.units.scale[node.name])))
 
     def _shares(self, theta: Theta) -> bool:
         """Whether tied nodes have the same parameters."""

@@ -246,6 +246,33 @@ class ReducedTask(Task):
         groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.derived))
         return (units or self.shown).outward_moments(node.finite, node.reals, groups, node.derived)
 
+    def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic, complete: bool) -> Cpd:
+        """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters.
+
+        Only of a `complete` family, which rows show and which has parameters of its own, there is a posterior: of what is only
+        expected intervals would be too narrow.
+        """
+        if node.regression:
+            return cpd  # type: ignore[no-any-return]
+        if not node.normal and not node.by_table:
+            return replace(cpd, imagined=None) if cpd.imagined is not None else cpd  # type: ignore[no-any-return]
+        seen = self._statistic_of(node, statistic, self.units)
+        own: dict[str, Any] = {"imagined": self.said[node.name] if complete else None, "seen": seen}
+        if self.said[node.name] is None and isinstance(seen, Moments):
+            lost = seen.at(np.arange(cpd.variance.size)).count.reshape(cpd.variance.shape) <= 0
+            if lost.any():
+                own |= {part: np.where(lost, np.nan, getattr(cpd, part)) for part in ("intercept", "variance")}
+                own["coefficients"] = np.where(lost[..., None], np.nan, cpd.coefficients)
+        return replace(cpd, **own)  # type: ignore[no-any-return]
+
+    def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
+        imagined, how = self.imagined[node.name], self.estimate
+        if node.iterative:
+            return float(node.family.log_prior(cpd))
+        if imagined is None:
+            return 0.0
+        return cpd.log_prior(imagined, how, float(np.log(self.units.scale[node.name])))
+
     @cached_property
     def _chosen(self) -> list[NodeFamily]:
         """The nodes of states whose family was chosen: their tables are what it makes of counts."""

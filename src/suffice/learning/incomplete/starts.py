@@ -57,7 +57,7 @@ class Starts:
 
     def first(self) -> Theta:
         """Counts + 1, and regressions on complete rows and one row in the middle."""
-        middle = {node: np.array([[self.units.mean[r] for r in node.reals]]) for node in self.problem.others}
+        middle = {node: np.array([[self.problem.units.mean[r] for r in node.reals]]) for node in self.problem.others}
         others = {node.name: self._cpd(node, centre) for node, centre in middle.items()}
         return self.problem.theta_of(self.problem.components.shown.counts + self.problem.imagined_cells.alpha + 1.0, others)
 
@@ -80,7 +80,7 @@ class Starts:
                 continue
             hidden = tuple(v.name for v in node.finite if v.name in unseen)
             if node.normal and any(r in unseen for r in node.reals):
-                line = drawn_line(node, unseen, problem.base, self.units, rng)
+                line = drawn_line(node, unseen, problem.base, problem.units, rng)
                 if not hidden or node.name not in self.conventions.below:
                     others[node.name] = line
                     continue
@@ -96,20 +96,20 @@ class Starts:
             others[node.name] = self._cpd(node, self._at_rows(node, hidden, chosen.get(hidden), rng))
         return problem.theta_of(cells, others)
 
-    @property
-    def units(self) -> Units:
-        return self.problem.units
-
     def fill_empty(self, node: NodeFamily, cpd: Cpd) -> Cpd:
         """A distribution whose configurations without parameters start in the middle of the data."""
-        return cpd.fill_empty(self.units.mean[node.name], self._variances(node)[-1]) if cpd.undefined.any() else cpd
+        return cpd.fill_empty(self.problem.units.mean[node.name], self._variances(node)[-1]) if cpd.undefined.any() else cpd
 
     def _cpd(self, node: NodeFamily, centres: Array) -> Cpd:
         """A distribution from complete rows and one imagined row for each configuration."""
         if node.iterative:
             cpd: Cpd = node.family.start(node.child, node.parents, self._observed_summary(node))
             return cpd
-        groups = self._imagine_rows(node, centres)
+        # one row for each configuration, at these centres, with the variances of the whole columns and no correlation
+        n, k = node.n_cells, len(node.reals)
+        scatter = np.tile(np.diag(self._variances(node)), (n, 1, 1))
+        where = np.array(np.broadcast_to(centres, (n, k)) if len(centres) == 1 else centres)
+        groups = Groups(np.arange(n), Spread(np.ones(n), where, np.zeros((n, k)), scatter), np.zeros((n, 0)))
         if (seen := self.problem.components.shown.moments.get(node.name)) is not None:
             groups += replace(seen, sums=np.zeros((len(seen.keys), 0)))
         if node.normal:
@@ -126,7 +126,7 @@ class Starts:
         """What the observed cells say of a regression: the means of its columns, and the states of a finite child, one row more
         of each."""
         own: Any = node.family
-        mean = {n: float(self.units.outward(n, np.array(m))) for n, m in self.units.mean.items()}
+        mean = {n: float(self.problem.units.outward(n, np.array(m))) for n, m in self.problem.units.mean.items()}
         given = terms(own.regressors(node.parents))
         columns = [mean[v.name] if number else 0.0 for v, number in zip(given.parents, given.numbers, strict=True)]
         if isinstance(node.child, Finite):
@@ -136,15 +136,8 @@ class Starts:
             child = np.array([mean[node.name]])
         return Summary(1.0, np.array(columns), child, mean.get(own.offset, 0.0), mean.get(own.trials, 1.0), 0.0)
 
-    def _imagine_rows(self, node: NodeFamily, centres: Array) -> Groups:
-        """One row for each configuration, at these centres, with the variances of the whole columns and no correlation."""
-        q, k = node.n_cells, len(node.reals)
-        scatter = np.tile(np.diag(self._variances(node)), (q, 1, 1))
-        where = np.broadcast_to(centres, (q, k)) if len(centres) == 1 else centres
-        return Groups(np.arange(q), Spread(np.ones(q), np.array(where), np.zeros((q, k)), scatter), np.zeros((q, 0)))
-
     def _variances(self, node: NodeFamily) -> list[float]:
-        return [self.units.variance[r] or 1.0 for r in node.reals]
+        return [self.problem.units.variance[r] or 1.0 for r in node.reals]
 
     def _at_rows(self, node: NodeFamily, hidden: tuple[str, ...], chosen: Any, rng: np.random.Generator) -> Array:
         """The numbers of a node in the row chosen for each of its configurations; a missing one is drawn."""
@@ -153,8 +146,8 @@ class Starts:
         rows = chosen[project_keys(np.arange(node.n_cells), node.finite, hidden)]
         columns = []
         for name, variance in zip(node.reals, self._variances(node), strict=True):
-            values, mean = self._sample[name][rows], self.units.mean[name]
-            if name in self.units.not_normal:
+            values, mean = self._sample[name][rows], self.problem.units.mean[name]
+            if name in self.problem.units.not_normal:
                 # half way to the mean: a rate of zero would stay zero
                 columns.append(np.where(np.isnan(values), rng.uniform(0.5, 1.5) * mean, 0.5 * (values + mean)))
                 continue
@@ -165,14 +158,15 @@ class Starts:
 
     def _far_apart(self, n: int, rng: np.random.Generator) -> list[int]:
         """Rows of the sample that lie far apart."""
-        names = [r for r in self.units.variance if r in self._sample]
-        x = np.array([(self._sample[r] - self.units.mean[r]) / np.sqrt(self.units.variance[r] or 1.0) for r in names])
+        units = self.problem.units
+        names = [r for r in units.variance if r in self._sample]
+        x = np.array([(self._sample[r] - units.mean[r]) / np.sqrt(units.variance[r] or 1.0) for r in names])
         return far_apart(np.nan_to_num(x.T), None, n, int(rng.integers(x.shape[1])), rng)
 
     @cached_property
     def _sample(self) -> dict[str, npt.NDArray[Any]]:
         """Some rows of the data, the same for every start: codes, and numbers in their units."""
-        units, few = self.units, self.problem.rows.sample(SAMPLE, 0)
+        units, few = self.problem.units, self.problem.rows.sample(SAMPLE, 0)
         return {n: units.inward(n, c) if n in units.variance else c for n, c in few.columns.items()}
 
 

@@ -172,7 +172,11 @@ class MixtureRows(NamedTuple):
         ]
         finite = [v for v in self.variables.values() if isinstance(v, Finite)]
         counts = [v for v in self.variables.values() if isinstance(v, Count)]
-        parts += [_tables(finite, hidden, bound, how)] if finite else []
+        if finite:
+            states = tuple(v.n_states for v in finite)
+            table = np.concatenate([np.full((hidden.n_states, n), 1.0 / n) for n in states], axis=1)
+            imagined = tuple(_imagined_counts(bound, v, hidden) for v in finite)
+            parts.append(TablesPart(tuple(v.name for v in finite), table, states, how, imagined))
         parts += [self._rates(counts, hidden, bound, how)] if counts else []
         alpha = _imagined_counts(bound, hidden)
         silent = [v.name for v in self.variables.values() if imagined_rows(bound, v, (hidden,)) is None]
@@ -217,13 +221,6 @@ def _numbers(data: Data, variables: Mapping[str, Variable]) -> Spread:
     # A column of equal numbers has a mean that is rounded, and so a scatter that is not quite 0.
     rounding = spread.weight[:, None] * (4.0 * np.finfo(float).eps * np.abs(spread.mean)) ** 2
     return spread._replace(scatter=np.where(spread.scatter <= rounding[:, :, None], 0.0, spread.scatter))
-
-
-def _tables(columns: list[Finite], hidden: Finite, prior: Prior, how: Estimate) -> TablesPart:
-    sizes, k = tuple(v.n_states for v in columns), hidden.n_states
-    table = np.concatenate([np.full((k, n), 1.0 / n) for n in sizes], axis=1)
-    imagined = tuple(_imagined_counts(prior, v, hidden) for v in columns)
-    return TablesPart(tuple(v.name for v in columns), table, sizes, how, imagined)
 
 
 def _imagined_counts(prior: Prior, child: Finite, *parents: Finite) -> Array | None:

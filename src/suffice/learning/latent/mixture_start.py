@@ -109,15 +109,12 @@ class MixtureStarts:
         """Parameters of a start."""
         first = int(rng.choice(len(self.points), p=self.weight / self.weight.sum()))
         centres = self.points[far_apart(self.points, self.weight, self.mixture.hidden.n_states, first, rng)]
-        for _ in range(N_MOVES if moving else 0):
-            centres = self._means(nearest(self.points, centres), len(centres))
+        middle = self.weight @ self.points / self.weight.sum()
+        for _ in range(N_MOVES if moving else 0):  # to the means of their rows; one that has lost its rows to the middle of all
+            member = (nearest(self.points, centres)[:, None] == np.arange(len(centres))) * self.weight[:, None]
+            total = member.sum(axis=0)[:, None]
+            centres = np.where(total > 0.0, member.T @ self.points / np.where(total > 0.0, total, 1.0), middle)
         return self.mixture.start_from(Nearest(self.scale, centres), self.rows)
-
-    def _means(self, which: np.ndarray, k: int) -> Array:
-        """The means of the rows of each centre; one that has lost its rows goes to the middle of all."""
-        member = (which[:, None] == np.arange(k)) * self.weight[:, None]
-        total, middle = member.sum(axis=0)[:, None], self.weight @ self.points / self.weight.sum()
-        return np.asarray(np.where(total > 0.0, member.T @ self.points / np.where(total > 0.0, total, 1.0), middle))
 
 
 def nearest(points: Array, centres: Array) -> np.ndarray:

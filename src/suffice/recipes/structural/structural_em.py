@@ -272,8 +272,14 @@ def structural_em(
     task = replace(_task(data, hidden, known, budget.threads), families=regressions, room=budget.room)
     width = sum(4.0 if isinstance(v, Finite) else 8.0 for v in task.variables.values()) + 8.0
     check_room(budget.room, width * task.rows.n_rows, "the rows of structural EM", "take fewer columns or rows")
+    # statistics that speak of the variables, and say nothing: what is expected takes their place in each round
+    needs = {v: family_of(v, []).needs(v, []) for v in task.variables.values()}
+    blank = [
+        Counts((v,), np.zeros(v.n_states)) if isinstance(v, Finite) else nothing([v.name]).deriving(request.derived)
+        for v, request in needs.items()
+    ]
     problem = search_problem(
-        _blank(task),
+        Statistics(blank, task.rows.weight, task.variables.values()),
         score,
         _without_lost_parents(task, constraints),
         budget,
@@ -359,16 +365,6 @@ def _without_lost_parents(task: Task, constraints: Constraints | None) -> Constr
     note(f"numbers of which cells are missing, and that are neither normal nor counts, have no children: {listing(lost)}")
     own = Forbid(*((number, child) for number in lost for child in below if child != number))
     return own if constraints is None else constraints + own
-
-
-def _blank(task: Task) -> Statistics:
-    """Statistics that speak of the variables, and say nothing: what is expected takes their place in each round."""
-    needs = {v: family_of(v, []).needs(v, []) for v in task.variables.values()}
-    blank = [
-        Counts((v,), np.zeros(v.n_states)) if isinstance(v, Finite) else nothing([v.name]).deriving(request.derived)
-        for v, request in needs.items()
-    ]
-    return Statistics(blank, task.rows.weight, task.variables.values())
 
 
 def _check_method(method: Any) -> Method:

@@ -122,7 +122,9 @@ class StructuralSearch:
                     trouble = error
         except (OutOfTime, KeyboardInterrupt) as stop:
             finished = False
-            self._take_begun()
+            if self.best is None and self._begun is not None and self._is_allowed(self._begun.problem.dag):
+                self.clock.time_limit = None  # the first network has not had all its iterations of EM: it is taken as it is
+                self._take(len(self.graphs) - 1, self._state(self._begun))
             if self.best is None:
                 if isinstance(stop, KeyboardInterrupt):
                     raise
@@ -136,7 +138,11 @@ class StructuralSearch:
         if self.left_out:
             regressions = any(child in self.problem.families for child, _ in self.left_out)
             why = "since EM leads to a variance of zero" + (", or to coefficients without end" if regressions else "")
-            note(f"families that have no estimate, {why}, are left out: {self._left_out()}")
+            # but for those that have more parents than others
+            least = [(c, s) for c, s in self.left_out if not any(c == d and t < s for d, t in self.left_out)]
+            more = f" and {len(least) - SHOWN} more" if len(least) > SHOWN else ""
+            families = "; ".join(f"{c} | {', '.join(sorted(s))}" for c, s in least[:SHOWN])
+            note(f"families that have no estimate, {why}, are left out: {families}{more}")
         self.clock.time_limit = None  # what follows is short, and must come to its end
         return finished
 
@@ -148,12 +154,6 @@ class StructuralSearch:
             state.expected = self.rows.under({n: state.model[n] for n in state.model})
         problem = self._search_on(state.expected, state.known)
         return Found.at(problem, self.options.method, dag, problem.scores.total(self._numbers_of(dag)), finished=finished)
-
-    def _left_out(self) -> str:
-        """The families that were barred, but for those that have more parents than others."""
-        least = [(c, s) for c, s in self.left_out if not any(c == d and t < s for d, t in self.left_out)]
-        more = f" and {len(least) - SHOWN} more" if len(least) > SHOWN else ""
-        return "; ".join(f"{c} | {', '.join(sorted(s))}" for c, s in least[:SHOWN]) + more
 
     def _tell(self, what: str) -> None:
         """Look at the clock, and show what is being done."""
@@ -248,35 +248,25 @@ class StructuralSearch:
         else:
             self._tell("scored")
 
-    def _take_begun(self) -> None:
-        """Where a run is stopped before its first network has all its iterations of EM: that network as it is."""
-        if self.best is not None or self._begun is None or not self._is_allowed(self._begun.problem.dag):
-            return
-        self.clock.time_limit = None
-        self._take(len(self.graphs) - 1, self._state(self._begun))
-
     def _start(self, k: int) -> _RoundState:
         """The k-th network to begin with; families that collapse are left out of it."""
         trouble: FitError
+        given = self.options.start
         for _ in range(TRIES):
-            dag = self._start_graph(self.options.start, k)
+            dag = self._start_graph(given, k)
             try:
-                return self._start_round(dag, k)
+                problem = self._parameters(dag)
+                if isinstance(given, BayesNet) and k == 0 and dag == self._with_all_variables(given.dag):
+                    begin = problem.parameters({n: given[n] for n in given})
+                elif self.task.hidden:
+                    begin = problem.random(np.random.default_rng([self.problem.seed, k]))
+                else:
+                    begin = problem.first()
+                return self._state(self._run_em(problem, begin))
             except FitError as error:
                 trouble = error
                 self._bar(error, dag, None)
         raise trouble
-
-    def _start_round(self, dag: Dag, k: int) -> _RoundState:
-        given = self.options.start
-        problem = self._parameters(dag, self.prior)
-        if isinstance(given, BayesNet) and k == 0 and dag == self._with_all_variables(given.dag):
-            begin = problem.parameters({n: given[n] for n in given})
-        elif self.task.hidden:
-            begin = problem.random(np.random.default_rng([self.problem.seed, k]))
-        else:
-            begin = problem.first()
-        return self._state(self._run_em(problem, begin))
 
     def _start_graph(self, given: Any, k: int) -> Dag:
         names = self.problem.names
@@ -295,7 +285,6 @@ class StructuralSearch:
         return self._without_barred(self.problem.dag(_draw_links(self.problem, self.task.hidden, k)))
 
     def _with_all_variables(self, dag: Dag) -> Dag:
-        """The graph with all variables."""
         return Dag({n: dag.parents(n) if n in dag else () for n in self.problem.names})
 
     def _without_barred(self, dag: Dag) -> Dag:
@@ -309,7 +298,7 @@ class StructuralSearch:
     def _first_graph(self) -> Dag:
         """The best forest on what rows show of pairs; of numbers the method's graph on the moments of all; else no edge."""
         if self._begun is None:  # so that a run that is stopped has something to give
-            empty = self._parameters(self.problem.dag(self.problem.rules.start()), self.prior)
+            empty = self._parameters(self.problem.dag(self.problem.rules.start()))
             self._begun = Climb.at(empty, empty.first())
         first = self.rows.first()
         if first is None:
@@ -384,7 +373,7 @@ class StructuralSearch:
         self._tell("expected statistics of the new graph")
         ready = regressions_of(dag, self.task, state.expected)
         warm = estimate_network(BayesNet, dag, self._expected_statistics(dag, state), None, Mean(), ready=ready)
-        problem = self._parameters(dag, self.prior)
+        problem = self._parameters(dag)
         return self._state(self._run_em(problem, problem.parameters({n: warm[n] for n in warm})))
 
     def _expected_statistics(self, dag: Dag, state: _RoundState) -> Statistics:
@@ -393,9 +382,9 @@ class StructuralSearch:
         statistics: Statistics = state.expected.gather(wanted, threads=self.problem.threads)
         return statistics
 
-    def _parameters(self, dag: Dag, prior: Any) -> ParameterProblem:
+    def _parameters(self, dag: Dag) -> ParameterProblem:
         variables = {n: self.task.variables[n] for n in dag.nodes}
-        return ParameterProblem.of(replace(self.task, dag=dag, variables=variables, prior=as_prior(prior)))
+        return ParameterProblem.of(replace(self.task, dag=dag, variables=variables, prior=as_prior(self.prior)))
 
     def _run_em(self, problem: ParameterProblem, parameters: Any, iterations: int | None = None) -> Climb:
         """EM, until it gains no more than `tol`."""
@@ -444,7 +433,7 @@ class StructuralSearch:
         if self.options.prior is None:
             return model
         self.prior, self._where = self.options.prior, "the prior: "
-        problem = self._parameters(model.dag, self.prior)
+        problem = self._parameters(model.dag)
         return self._model(self._run_em(problem, problem.parameters({n: model[n] for n in model}), None if finished else 1))
 
 
