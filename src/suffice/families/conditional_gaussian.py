@@ -134,7 +134,7 @@ class ConditionalGaussian(Cpd):
     arrays: ClassVar[tuple[str, ...]] = ("intercept", "coefficients", "variance")
     positive: ClassVar[tuple[str, ...]] = ("variance",)
     kind: ClassVar[str] = "Gaussian"
-    family: ClassVar[LinearGaussian] = LinearGaussian()
+    family: ClassVar[LinearGaussian] = LinearGaussian()  # type: ignore[misc]
     is_line: ClassVar[bool] = True
     noun: ClassVar[str] = "normal distribution"
 

@@ -226,7 +226,7 @@ class RegressionChild:
         self, standardised: Standardised, parents: Sequence[Sequence[Variable]], starts: Array, products: Array
     ) -> BatchClimb:
         """Of sets of parents that have as many columns; θ begins at the starts. `products` are those of all columns of Z."""
-        sets = [self.family.regressors(own) for own in parents]
+        sets = [terms(own, self.family.roles).parents for own in parents]
         members = np.array([standardised.places(own) for own in sets], np.int64)
         layout = self.family.layout(self.child, members.shape[1] - 1)
         penalty = np.zeros((len(sets), layout.size, layout.size))
@@ -267,7 +267,7 @@ def supremum_of(rows: Data, family: Any, child: Variable, parents: Sequence[Vari
     standardised = Standardised.of(rows, parents)
     exposed = [p for p in parents if p.name in family.roles]
     own = RegressionChild.of(rows, family, child, exposed)
-    levels = family.layout(child, len(terms(family.regressors(parents)).names)).of_levels(own.levels)
+    levels = family.layout(child, len(terms(parents, family.roles).names)).of_levels(own.levels)
     climb = own.climb(standardised, [parents], levels[None], column_products(rows, standardised))
     climb_all(rows, standardised, [climb], lambda: None)
     return climb.suprema(standardised, own.summary)[0]

@@ -187,7 +187,7 @@ class Ascent:
         before = listing(own.names[: place - 1])
         of = f"a linear combination of {before} or constant" if before else "constant"
         raise FitError(
-            f"{refusal} the column {term!r} of its parent {own.parents[place - 1].name!r} is {of}; leave the parent out, or use "
+            f"{refusal} the column {term!r} of its parent {own.of[place - 1].name!r} is {of}; leave the parent out, or use "
             f"{self._ridge_call()}"
         )
 
@@ -249,13 +249,12 @@ def maximise(
     what = f"the regression of {child.name!r}"
     summary = chosen.fold(Pass(family.summary, (child, tuple(parents))), threads=threads, what=what)
     family.refuse(child, parents, summary)
-    own = family.regressors(parents)
-    numbers = terms(own).numbers
-    at = Regressors(child, own, np.where(numbers, summary.columns / summary.weight, 0.0))
-    layout = family.layout(child, len(numbers))
+    own = terms(parents, family.roles)
+    at = Regressors(child, own.parents, np.where(own.numbers, summary.columns / summary.weight, 0.0))
+    layout = family.layout(child, len(own.names))
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
     endless = not family.dispersed and not family.ridge
-    ascent = Ascent(family, at, numbers, layout, family.penalty(at), endless, chosen, max_iter, count, threads, what)
+    ascent = Ascent(family, at, own.numbers, layout, family.penalty(at), endless, chosen, max_iter, count, threads, what)
     first = theta = layout.of_levels(family.first_levels(summary))
     if sample and not family.linear and chosen.n_rows >= MANY and 50 * theta.size <= SAMPLE:  # a parabola needs no start
         theta = _start_from_sample(ascent, first)
