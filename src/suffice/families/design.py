@@ -100,7 +100,7 @@ class ParameterLayout(NamedTuple):
         return sizes, off
 
 
-class Terms(NamedTuple):
+class DesignTerms(NamedTuple):
     """The parents that have coefficients in a regression, and the columns that they give it: their names, the parent that each
     is of, and which are numbers."""
 
@@ -110,7 +110,7 @@ class Terms(NamedTuple):
     numbers: npt.NDArray[np.bool_]
 
 
-def terms(parents: Sequence[Variable], without: Sequence[str] = ()) -> Terms:
+def terms(parents: Sequence[Variable], without: Sequence[str] = ()) -> DesignTerms:
     """A number of each real parent, an indicator of each state but the first of a finite one; none of those that are offset or
     trials.
 
@@ -121,7 +121,7 @@ def terms(parents: Sequence[Variable], without: Sequence[str] = ()) -> Terms:
     kept = tuple(v for v in parents if v.name not in without)
     own = [(v, s) for v in kept for s in (v.states[1:] if isinstance(v, Finite) else (None,))]
     names = tuple(v.name if s is None else f"{v.name}={s}" for v, s in own)
-    return Terms(kept, names, tuple(v for v, _ in own), np.array([s is None for _, s in own], dtype=bool))
+    return DesignTerms(kept, names, tuple(v for v, _ in own), np.array([s is None for _, s in own], dtype=bool))
 
 
 def columns_of(parents: Sequence[Variable], name: str) -> slice:

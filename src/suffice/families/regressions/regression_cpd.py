@@ -67,6 +67,7 @@ class RegressionCpd(Cpd):
     terms: tuple[str, ...] = field(init=False)
     """The names of the coefficients: `x` of a real parent, `z=b` of a state of a finite one."""
     layout: ParameterLayout = field(init=False)
+    """Where `theta` has the levels and slopes."""
 
     types: ClassVar[tuple[str, ...]] = ("regression", "logistic", "ordinal")
     is_regression: ClassVar[bool] = True
