@@ -80,7 +80,7 @@ class EmSteps:
         layout, at = cpd.layout, Regressors(cpd.child, cpd.regressors, cpd.centre)
         theta, penalty = layout.shift(cpd.theta, cpd.centre), self.penalty(at)
         curvature, slope = s.hessian + penalty, s.gradient - penalty @ theta
-        kept = independent(curvature, cpd.child.name)
+        kept = np.flatnonzero(independent(curvature, cpd.child.name))
         scale = np.sqrt(np.diag(curvature)[kept])
         ahead = theta.copy()
         ahead[kept] += np.linalg.solve(curvature[np.ix_(kept, kept)] / scale[:, None] / scale, slope[kept] / scale) / scale

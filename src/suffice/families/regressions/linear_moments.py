@@ -167,7 +167,7 @@ def common_line(
     if penalty is not None:
         whole[:-1, :-1] += penalty
     q = len(whole) - 1
-    kept = independent(whole[:q, :q], "the regression")
+    kept = np.flatnonzero(independent(whole[:q, :q], "the regression"))
     lost = [j - D.shape[1] for j in range(D.shape[1], q) if j not in kept]
     own = np.append(kept, q)
     r = regress(whole[np.ix_(own, own)])

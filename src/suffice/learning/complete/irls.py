@@ -118,8 +118,8 @@ class Ascent:
         s, here = self.measure(theta)
         if not np.isfinite(s.log_likelihood):
             raise Nowhere(f"the regression of {name!r} has nowhere to start from: rescale its parents or its offset")
-        if len(kept := independent(s.hessian + penalty, name)) < len(theta):
-            self._refuse_collinear(s.hessian + penalty, kept)
+        if not (kept := independent(s.hessian + penalty, name)).all():
+            self._refuse_collinear(s.hessian + penalty, int(np.argmin(kept)))
         size, _ = self.layout.columns_in(s.hessian, self.numbers)
         far, before, gains = [np.inf], np.inf, [np.inf]
         for iteration in range(1, self.max_iter + 1):
@@ -144,7 +144,7 @@ class Ascent:
                 done = max(furthest, errors / error) <= tol
             idle = len(gains) == 3 and max(gains) < 1e-12 and errors <= 1e-8 * error  # what changes is rounding
             if done or idle:
-                if self.endless and len(independent(s.hessian, name)) < len(theta):
+                if self.endless and not independent(s.hessian, name).all():
                     raise self._flat_error(s)
                 gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
                 found = Maximum(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
@@ -170,16 +170,15 @@ class Ascent:
                 return ahead, there, value
             fraction *= 0.5
         name = self.at.child.name
-        if self.endless and len(independent(s.hessian, name)) < len(theta):
+        if self.endless and not independent(s.hessian, name).all():
             raise self._flat_error(s)
         raise FitError(
             f"the regression of {name!r} finds no step that raises its likelihood: its columns may be nearly collinear or of "
             f"very different size; rescale them, or give a ridge: {self._ridge_call()}"
         )
 
-    def _refuse_collinear(self, A: Array, kept: Any) -> None:
-        """Refuse the first column that is a combination of those before it, if it is no level."""
-        lost = int(np.setdiff1d(np.arange(len(A)), kept)[0])
+    def _refuse_collinear(self, A: Array, lost: int) -> None:
+        """Refuse a column that is a combination of those before it, if it is no level."""
         place, own = int(self.layout.places[lost]), terms(self.at.parents)
         if place == 0:
             return
