@@ -4,7 +4,7 @@ from suffice.families.hierarchical.hierarchical import HierarchicalDirichlet
 from suffice.families.hierarchical.logistic_normal import LogisticNormal
 from suffice.families.priors.conjugate import Conjugate
 from suffice.families.priors.empirical_bayes import EmpiricalBayes
-from suffice.families.priors.known_variance import KnownVariance
+from suffice.families.priors.number_priors import KnownVariance
 from suffice.families.priors.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma, NormalWishart
 from suffice.learning.graph_score import by_evidence
 from suffice.models.bde import BDe

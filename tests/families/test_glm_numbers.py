@@ -13,6 +13,7 @@ from scipy import stats
 
 import suffice as sf
 from suffice.engines.scan import scan
+from suffice.families.design import terms
 from suffice.families.regressions.glm import Regressors
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.learning.complete import irls
@@ -52,7 +53,7 @@ def problem(name: str, seed: int, n: int = 25, offset: bool = False) -> tuple[An
         "negative binomial": rng.poisson(3, n).astype(float),
     }
     columns["y"] = draws.get(name, rng.gamma(2, 1, n))
-    at = Regressors(child, family.regressors(parents), np.array([1.7, 0.0, 0.0]))
+    at = Regressors(child, terms(parents, family.roles).parents, np.array([1.7, 0.0, 0.0]))
     theta = np.array([1.5, 0.2, -0.3, 0.4])
     return family, at, parents, columns, (theta, rng.gamma(1, 1, n))
 

@@ -132,7 +132,7 @@ class Regression(ByHand):
         if isinstance(self.family, type) or not getattr(self.family, "iterative", False):
             raise ModelError(f"the regression of {child.name!r} needs a family such as PoissonLog(), not {self.family!r}")
         self.family.check(child, parents)
-        names = terms(self.family.regressors(parents)).names
+        names = terms(parents, self.family.roles).names
         if not isinstance(self.coefficients, Mapping):
             raise ModelError(f"the coefficients of {child.name!r} are given by term, {{'x': 2.0}}, not as {self.coefficients!r}")
         for term in self.coefficients:

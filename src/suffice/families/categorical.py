@@ -131,7 +131,15 @@ class Table(Cpd):
             names = [*self.parents, self.child.name]
             raise ModelError(f"the table of {self.child.name!r} needs the shape {shape} (axes {names}), not {probs.shape}")
         object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
-        probs = normalise(probs, self.child, self.parent_variables)
+        rows = probs.reshape(-1, self.child.n_states)
+        sums = rows.sum(axis=1)
+        if (rows < 0.0).any() or not (np.abs(sums - 1.0) <= 1e-6).all():  # what is not finite has no sum near 1
+            raise self._no_probabilities(rows)
+        off = np.abs(sums - 1.0) > 1e-12
+        if off.any():  # each row sums to 1 up to 1e-6; what is left is scaled away, with a note
+            rows[off] /= sums[off, None]
+        if np.abs(sums - 1.0).max() > 1e-9:
+            note(f"{int(off.sum())} rows of the table of {self.child.name!r} were divided by their sum, which was not exactly 1")
         probs.setflags(write=False)
         object.__setattr__(self, "probs", probs)
         if self.child.family is not None:  # what is imagined makes a posterior of cells, not of its parameters
@@ -202,6 +210,15 @@ class Table(Cpd):
         number = {name: i for i, name in enumerate((*self.parents, self.child.name))}
         return {"probs": DrawnTable(self, number, {}).draw(n, rng).reshape(n, *self.probs.shape)}
 
+    def _no_probabilities(self, rows: Array) -> ModelError:
+        """What is wrong with the first row that is wrong."""
+        wrong, sums = ~np.isfinite(rows) | (rows < 0.0), rows.sum(axis=1)
+        i = int(np.argmax(wrong.any(axis=1) | ~(np.abs(sums - 1.0) <= 1e-6)))
+        where = f" at {describe(i, self.parent_variables)}" if self.parent_variables else ""
+        values = ", ".join(f"{v:g}" for v in rows[i][:8])
+        problem = "are not all probabilities" if wrong[i].any() else f"sum to {sums[i]:.9g}, not 1"
+        return ModelError(f"the numbers of {self.child.name!r}{where} {problem}: {values}")
+
     def to_dict(self) -> dict[str, Any]:
         """The table, and the family that was chosen for it."""
         chosen = self.child.family
@@ -227,26 +244,6 @@ class Table(Cpd):
         rows = [list(map(float, row[:most])) for row in self.probs.reshape(-1, len(states))[:limit]]
         more = [f"and {len(states) - most} more states"] if len(states) > most else []
         return [*(f"{self.child.name}={s}" for s in states[:most]), *more], [[*row, *("…" for _ in more)] for row in rows]
-
-
-def normalise(probs: Array, child: Finite, parents: Sequence[Finite]) -> Array:
-    """The table, each row of which must be probabilities that sum to 1 up to 1e-6; what is left is scaled away, with a note."""
-    rows = probs.reshape(-1, child.n_states)
-    wrong = ~np.isfinite(rows) | (rows < 0.0)
-    sums = rows.sum(axis=1)
-    bad = wrong.any(axis=1) | ~(np.abs(sums - 1.0) <= 1e-6)
-    if bad.any():
-        i = int(np.argmax(bad))
-        where = f" at {describe(i, parents)}" if parents else ""
-        values = ", ".join(f"{v:g}" for v in rows[i][:8])
-        problem = "are not all probabilities" if wrong[i].any() else f"sum to {sums[i]:.9g}, not 1"
-        raise ModelError(f"the numbers of {child.name!r}{where} {problem}: {values}")
-    off = np.abs(sums - 1.0) > 1e-12
-    if off.any():
-        rows[off] /= sums[off, None]
-    if np.abs(sums - 1.0).max() > 1e-9:
-        note(f"{int(off.sum())} rows of the table of {child.name!r} were divided by their sum, which was not exactly 1")
-    return probs
 
 
 def _rows(keys: Ints, values: Array, n_states: int) -> tuple[Ints, npt.NDArray[np.intp], Array]:

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, ModelError, listing, quantity, whole
 from suffice.exponential.normals.lines import ConjugateLines, LeastSquares, log_line_prior, posterior_lines, regress, too_large
 from suffice.families.parameter_draws import DrawnGaussian
-from suffice.families.priors.known_variance import MeanBelief
+from suffice.families.priors.number_priors import MeanBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
 from suffice.families.protocol.family import Estimate, Interval, Mean
 from suffice.inference.finite.network import GaussianNode
@@ -95,7 +95,7 @@ class LinearGaussian:
         finite, reals = split(parents)
         Q = checked_cells(finite, f"the table of {child.name!r}")
         if isinstance(imagined, MeanBelief):
-            shape, means = sizes(finite), imagined.posterior(seen, Q)[0]
+            shape, means = sizes(finite), imagined.posterior(seen, Q).mean
             numbers = means.reshape(shape), np.zeros((*shape, 0)), np.full(shape, imagined.variance)
             return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
         if imagined is not None and not isinstance(imagined, Moments):
@@ -134,7 +134,7 @@ class ConditionalGaussian(Cpd):
     arrays: ClassVar[tuple[str, ...]] = ("intercept", "coefficients", "variance")
     positive: ClassVar[tuple[str, ...]] = ("variance",)
     kind: ClassVar[str] = "Gaussian"
-    family: ClassVar[LinearGaussian] = LinearGaussian()
+    family: ClassVar[LinearGaussian] = LinearGaussian()  # type: ignore[misc]
     is_line: ClassVar[bool] = True
     noun: ClassVar[str] = "normal distribution"
 
@@ -179,8 +179,8 @@ class ConditionalGaussian(Cpd):
         given = given or {}
         g = self.configuration(given, "value")
         if isinstance(self.imagined, MeanBelief) and self.seen is not None:
-            mean, spread = self.imagined.posterior(self.seen, self.variance.size)
-            return Normal(float(mean[g]), float(spread[g] + self.imagined.variance))
+            means = self.imagined.posterior(self.seen, self.variance.size)
+            return Normal(float(means.mean[g]), float(means.variance[g] + self.imagined.variance))
         at = np.array([_number(given[p], p) for p in self.real_parents])
         return StudentT(*(float(number[g]) for number in self.posterior_lines().predictive(at)))
 

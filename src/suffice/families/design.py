@@ -29,12 +29,11 @@ class ParameterLayout(NamedTuple):
     `size` is that of θ. A regression shows the levels as its intercept and the slopes as its coefficients, in their shapes: a
     number and a row of a `single` predictor, one row of slopes that are shared.
 
-    >>> ParameterLayout.of(2, 1, shared=False)[:2]
-    (array([0, 2]), array([[1],
-           [3]]))
-    >>> ParameterLayout.of(2, 1, shared=True).predictors(np.array([0.0, 1.0, 5.0]))
-    array([[ 0., -5.],
-           [ 1., -5.]])
+    >>> from suffice import Logistic
+    >>> layout = Logistic().layout(Finite("y", ["a", "b", "c"]), 1)
+    >>> layout.levels, layout.predictors(np.array([0.0, 5.0, 1.0, 6.0]))
+    (array([0, 2]), array([[0., 5.],
+           [1., 6.]]))
     """
 
     levels: npt.NDArray[np.intp]
@@ -43,17 +42,6 @@ class ParameterLayout(NamedTuple):
     size: int
     intercept: tuple[int, ...]
     coefficients: tuple[int, ...]
-
-    @staticmethod
-    def of(predictors: int, columns: int, *, shared: bool, single: bool = False) -> ParameterLayout:
-        """One predictor after the other; or the levels of all, then the slopes that they share, with a minus."""
-        if shared:
-            places, size = predictors + np.arange(columns)[None], predictors + columns
-            return ParameterLayout(np.arange(predictors), places, -1.0, size, (predictors,), (columns,))
-        size = predictors * (1 + columns)
-        every = np.arange(size).reshape(predictors, 1 + columns)
-        shapes = ((), (columns,)) if single else ((predictors,), (predictors, columns))
-        return ParameterLayout(every[:, 0], every[:, 1:], 1.0, size, *shapes)
 
     @property
     def places(self) -> npt.NDArray[np.intp]:
@@ -91,10 +79,10 @@ class ParameterLayout(NamedTuple):
 
     def of_columns(self, columns: Sequence[int]) -> npt.NDArray[np.intp]:
         """The parameters, in the order of a layout that has only these columns, in this order."""
-        other = ParameterLayout.of(len(self.levels), len(columns), shared=self.sign < 0)
-        order = np.empty(other.size, np.intp)
-        order[other.levels], order[other.slopes] = self.levels, self.slopes[:, list(columns)]
-        return order
+        slopes = self.slopes[:, list(columns)]
+        if self.sign < 0:
+            return np.concatenate([self.levels, slopes[0]])
+        return np.concatenate([self.levels[:, None], slopes], axis=1).reshape(-1)
 
     def columns_in(self, H: Array, numbers: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
         """What the curvature H says of the columns, among the rows that matter by it: the size of each parameter's column, so
@@ -112,24 +100,28 @@ class ParameterLayout(NamedTuple):
         return sizes, off
 
 
-class Terms(NamedTuple):
-    """The columns that parents give a regression: their names, the parent that each is of, and which are numbers."""
+class DesignTerms(NamedTuple):
+    """The parents that have coefficients in a regression, and the columns that they give it: their names, the parent that each
+    is of, and which are numbers."""
 
-    names: tuple[str, ...]
     parents: tuple[Variable, ...]
+    names: tuple[str, ...]
+    of: tuple[Variable, ...]
     numbers: npt.NDArray[np.bool_]
 
 
-def terms(parents: Sequence[Variable]) -> Terms:
-    """A number of each real parent, an indicator of each state but the first of a finite one.
+def terms(parents: Sequence[Variable], without: Sequence[str] = ()) -> DesignTerms:
+    """A number of each real parent, an indicator of each state but the first of a finite one; none of those that are offset or
+    trials.
 
     >>> from suffice import Real
-    >>> terms([Real("x"), Finite("z", ["a", "b", "c"])]).names
+    >>> terms([Real("x"), Finite("z", ["a", "b", "c"]), Real("exposure")], ["exposure"]).names
     ('x', 'z=b', 'z=c')
     """
-    own = [(v, s) for v in parents for s in (v.states[1:] if isinstance(v, Finite) else (None,))]
+    kept = tuple(v for v in parents if v.name not in without)
+    own = [(v, s) for v in kept for s in (v.states[1:] if isinstance(v, Finite) else (None,))]
     names = tuple(v.name if s is None else f"{v.name}={s}" for v, s in own)
-    return Terms(names, tuple(v for v, _ in own), np.array([s is None for _, s in own], dtype=bool))
+    return DesignTerms(kept, names, tuple(v for v, _ in own), np.array([s is None for _, s in own], dtype=bool))
 
 
 def columns_of(parents: Sequence[Variable], name: str) -> slice:

@@ -136,7 +136,7 @@ class DrawnGaussian(DrawnNode):
     def draw(self, n: int, rng: np.random.Generator) -> GaussianNode:
         """The node with n draws of its parameters."""
         if self._means is not None:
-            mean, spread = self._means
+            mean, spread = self._means.mean, self._means.variance
             v = np.broadcast_to(self._variance, (n, len(mean)))
             return self._node(mean + np.sqrt(spread) * rng.standard_normal(v.shape), np.zeros((*v.shape, 0)), v)
         return self._node(*self._lines.sample(n, rng))

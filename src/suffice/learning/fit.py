@@ -17,9 +17,8 @@ from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.complete.chain_fit import fit_chain, model_by_em
-from suffice.learning.complete.irls import fit_regression
+from suffice.learning.complete.irls import fit_regression, fitted_regressions, from_tables
 from suffice.learning.complete.plates import Plate
-from suffice.learning.complete.tied_regressions import fitted_regressions, from_tables
 from suffice.learning.conditional.discriminative import fit_to_target
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.graph_score import agreed_statistics

@@ -18,8 +18,8 @@ from suffice.families.regressions.regression_suprema import Supremum, supremum_o
 from suffice.graphs import Dag
 from suffice.learning.chains.chain_task import refuse_shared
 from suffice.learning.complete.chain_fit import score_chain
+from suffice.learning.complete.irls import fitted_regressions
 from suffice.learning.complete.plates import Plate
-from suffice.learning.complete.tied_regressions import fitted_regressions
 from suffice.learning.incomplete.task import checked_families, graph_and_ties, of_sequences
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.estimates.estimated import free_nodes

@@ -153,21 +153,23 @@ def log_line_prior(rows: Array, count: Array, mean: Array, scatter: Array, a: Ar
     return np.asarray(-0.5 * (rows * np.log(v) + square / v))
 
 
-def independent(A: Array, name: str) -> npt.NDArray[np.intp]:
-    """The columns, of a matrix of their products, that are no combination of those before them.
+def independent(products: Array, name: str) -> npt.NDArray[np.bool_]:
+    """Which columns, of each matrix of their products, are no combination of those before them.
 
     >>> independent(np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 1.0]]), "y")
-    array([0, 2])
+    array([ True, False,  True])
     """
-    if not np.isfinite(A).all():
+    if not np.isfinite(products).all():
         raise too_large(name)
-    scale = np.sqrt(np.where(np.diag(A) > 0, np.diag(A), 1.0))
-    R, kept = A / scale[:, None] / scale, []
-    for j in range(len(R)):
-        if R[j, j] > COLLINEAR:
-            kept.append(j)
-            R = R - np.outer(R[:, j], R[j]) / R[j, j]
-    return np.array(kept, dtype=np.intp)
+    diagonal = np.diagonal(products, axis1=-2, axis2=-1)
+    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    R = products / scale[..., :, None] / scale[..., None, :]
+    kept = np.zeros(diagonal.shape, bool)
+    for j in range(R.shape[-1]):
+        kept[..., j] = R[..., j, j] > COLLINEAR
+        pivot = np.where(kept[..., j], R[..., j, j], np.inf)
+        R = R - R[..., :, j, None] * R[..., None, j, :] / pivot[..., None, None]
+    return kept
 
 
 def too_large(name: str) -> FitError:

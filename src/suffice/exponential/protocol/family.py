@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -300,7 +300,7 @@ class ConjugatePrior:
         """The posterior: what was imagined and what was seen, together."""
         if not isinstance(statistic, Totals):
             raise StatisticsError(f"a prior is updated by a statistic: prior + {self.example}.statistic(x), not by {statistic!r}")
-        posterior: Self = self.family(cast(ExponentialFamily, statistic.family)).posterior(self, statistic)
+        posterior: Self = self.family(statistic.family).posterior(self, statistic)
         # It stays about the family it was about: Bernoulli and Binomial rows tell of the same p.
         return posterior if self.of in (None, posterior.of) else replace(posterior, of=self.of)  # type: ignore[type-var]
 
@@ -308,7 +308,7 @@ class ConjugatePrior:
         """The log-probability of the data with the parameters integrated out; of families that share them, too."""
         if not isinstance(statistic, Totals):
             raise StatisticsError(f"the evidence is that of a statistic, as family.statistic(x) gives it, not of {statistic!r}")
-        return self.family(cast(ExponentialFamily, statistic.family)).log_evidence(self, statistic)
+        return self.family(statistic.family).log_evidence(self, statistic)
 
     def predictive(self, of: ExponentialFamily | None = None) -> Any:
         """The distribution of the next observation, the parameters integrated out.

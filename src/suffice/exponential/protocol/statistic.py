@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce, wraps
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -27,21 +27,6 @@ Call = TypeVar("Call", bound=Callable[..., Any])
 
 ROUNDING = 1e-6
 """What is left over below this share of what was taken away is rounding."""
-
-
-class FamilyOfTotals(Protocol):
-    """What a statistic knows of its family, which is above it."""
-
-    @property
-    def event_axes(self) -> int: ...
-
-    @property
-    def support(self) -> str: ...
-
-    @property
-    def bare(self) -> Self: ...
-
-    def _slack(self, statistic: Any) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +43,8 @@ class Totals:
     True
     """
 
-    family: FamilyOfTotals
+    family: Any
+    """The exponential family, without its parameters."""
     count: Array
     total: Array
     log_base: Array
@@ -211,14 +197,6 @@ NARROW = 8
 """Columns up to which products are added without a matrix product."""
 
 
-class RawTotals(Protocol):
-    """A family whose T and h are sums of x and of x xᵀ."""
-
-    def raw(self, count: Array, centre: Array, scatter: Array) -> tuple[Array, Array]:
-        """Σ T(x) and Σ ln h(x) of rows with these moments."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Centred(Totals):
     """Beside the totals: `centre` = Σ w x / Σ w, of shape (..., d), and `scatter` = Σ w (x − centre)(x − centre)ᵀ, (..., d, d).
@@ -240,13 +218,13 @@ class Centred(Totals):
         read_only(self, "centre", "scatter", "rest")
 
     @classmethod
-    def of(cls, family: FamilyOfTotals, spread: Spread, shape: tuple[int, ...]) -> Centred:
-        """The statistic of groups of rows, as many as the leading axes make."""
+    def of(cls, family: Any, spread: Spread, shape: tuple[int, ...]) -> Centred:
+        """The statistic of groups of rows, as many as the leading axes make, of a family whose T and h are sums of x and x xᵀ."""
         d = spread.mean.shape[-1]
         count, centre, rest = spread.weight.reshape(shape), spread.mean.reshape(*shape, d), spread.rest.reshape(*shape, d)
         scatter = spread.scatter.reshape(*shape, d, d)
         with np.errstate(over="ignore", invalid="ignore"):
-            total, log_base = cast(RawTotals, family).raw(count, centre, scatter)
+            total, log_base = family.raw(count, centre, scatter)
         return cls(family, count, total, log_base, centre, scatter, rest)
 
     @property
@@ -299,7 +277,7 @@ class Centred(Totals):
         return table({"count": self.count, "centre": centre, "scatter": scatter}, f"Centred, of {self.family!r}")
 
 
-def centred_statistic(family: FamilyOfTotals, x: Any, weights: Any) -> Centred:
+def centred_statistic(family: Any, x: Any, weights: Any) -> Centred:
     """The statistic of rows, the first axis of x."""
     values = observations(x, type(family).__name__)
     values = values[None] if values.ndim == family.event_axes else values

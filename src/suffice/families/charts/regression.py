@@ -176,8 +176,7 @@ class RegressionChart(Chart):
 
     def _told_apart(self, curvature: Array, weight: float) -> Self:
         """The same chart, of the coordinates that have a curvature of their own, with steps that are as large as it says."""
-        free = np.zeros(len(self.free), bool)
-        free[independent(curvature, self.cpd.child.name)] = True
+        free = independent(curvature, self.cpd.child.name)
         return replace(self, free=free, units=np.sqrt(max(weight, 1e-300) / np.where(free, np.diag(curvature), weight or 1.0)))
 
     @property

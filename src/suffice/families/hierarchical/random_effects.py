@@ -163,7 +163,7 @@ class _Products(NamedTuple):
 
     def best(self, child: str, restricted: bool) -> _Point:
         """The Λ of largest likelihood."""
-        kept = independent(self.XX, child)
+        kept = np.flatnonzero(independent(self.XX, child))
         p, q = len(kept), self.ZZ.shape[1]
         if self.weight <= p or len(self.ZZ) < 2:
             raise FitError(

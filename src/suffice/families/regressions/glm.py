@@ -80,6 +80,8 @@ class Glm(Named, EmSteps):
     """Whether it can be learned row by row: `suffice.learning.complete.lms`."""
     offset: Any = None
     trials: Any = None
+    roles: tuple[str, ...]
+    """The parents that it must have, for they have no coefficients: offset and trials."""
 
     def __post_init__(self) -> None:
         if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
@@ -87,6 +89,7 @@ class Glm(Named, EmSteps):
         for what in ("offset", "trials"):
             if not isinstance(getattr(self, what), (str, type(None))):
                 raise FitError(f"the {what} of {type(self).__name__} is the name of a parent, not {getattr(self, what)!r}")
+        object.__setattr__(self, "roles", tuple(name for name in (self.offset, self.trials) if name is not None))
 
     def check(self, child: Variable, parents: Sequence[Variable]) -> None:
         """Refuse variables that this family is not for."""
@@ -123,14 +126,20 @@ class Glm(Named, EmSteps):
         return Request((*(p.name for p in parents), child.name) if finite else (child.name,))
 
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
-        return self.layout(child, len(terms(self.regressors(parents)).names)).size + (self.dispersed or self.profiled)
+        return self.layout(child, len(terms(parents, self.roles).names)).size + (self.dispersed or self.profiled)
 
     def layout(self, child: Any, columns: int) -> ParameterLayout:
-        """Where θ has what, of a child and the columns of its regressors: a predictor for each state of the child but one, if
-        they are not a single one."""
+        """Where θ has what, of a child and the columns of its regression: a predictor for each state of the child but one, if
+        they are not a single one. One predictor after the other; or the levels of all, then the slopes that they share, with a
+        minus."""
         if not self.single:
             self.check_child(child)
-        return ParameterLayout.of(1 if self.single else child.n_states - 1, columns, shared=self.ordered, single=self.single)
+        K = 1 if self.single else child.n_states - 1
+        if self.ordered:
+            return ParameterLayout(np.arange(K), K + np.arange(columns)[None], -1.0, K + columns, (K,), (columns,))
+        every = np.arange(K * (1 + columns)).reshape(K, 1 + columns)
+        shapes = ((), (columns,)) if self.single else ((K,), (K, columns))
+        return ParameterLayout(every[:, 0], every[:, 1:], 1.0, every.size, *shapes)
 
     def level_names(self, child: Any) -> list[str]:
         """What the intercepts are called."""
@@ -145,18 +154,9 @@ class Glm(Named, EmSteps):
         """What the dispersion of the distribution is: 1/shape, if not said otherwise."""
         return f", shape {1.0 / dispersion:.6g}" if self.dispersed or self.profiled else ""
 
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """The parents that it must have, for they have no coefficients: offset and trials."""
-        return tuple(name for name in (self.offset, self.trials) if name is not None)
-
     def rename(self, names: Mapping[str, str]) -> Any:
         """The same family of a node whose parents have other names."""
         return self
-
-    def regressors(self, parents: Sequence[Variable]) -> tuple[Variable, ...]:
-        """The parents that have coefficients."""
-        return tuple(p for p in parents if p.name not in (self.offset, self.trials))
 
     def estimate(self, child: Variable, *statistics: Any) -> Any:
         """No statistics give an estimate, a likelihood or an evidence."""
@@ -188,7 +188,7 @@ class Glm(Named, EmSteps):
         w = None if weights is None else np.asarray(weights, dtype=np.float64)
         n, offset = self.exposure(columns)
         sums: list[Any] = [np.zeros(0)]
-        for v in self.regressors(parents):
+        for v in terms(parents, self.roles).parents:
             if isinstance(v, Finite):
                 sums.append(np.bincount(np.asarray(columns[v.name], dtype=np.intp), w, v.n_states)[1 : v.n_states])
             else:
@@ -314,7 +314,7 @@ class Glm(Named, EmSteps):
 
     def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> RegressionCpd:
         """The CPD of these parameters; the rest are its `centre` and what is `fitted`."""
-        layout = self.layout(child, len(terms(self.regressors(parents)).names))
+        layout = self.layout(child, len(terms(parents, self.roles).names))
         levels, slopes = theta[layout.levels].reshape(layout.intercept), theta[layout.slopes].reshape(layout.coefficients)
         return RegressionCpd(child, parents, self, levels, slopes, dispersion, **rest)
 

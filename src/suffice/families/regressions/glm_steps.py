@@ -47,7 +47,7 @@ class EmSteps:
         """No effects, and the level that the mean of the child has."""
         self.check(child, parents)
         layout: ParameterLayout = self.layout(child, len(known.columns))
-        centre = np.where(terms(self.regressors(parents)).numbers, known.columns / known.weight, 0.0)
+        centre = np.where(terms(parents, self.roles).numbers, known.columns / known.weight, 0.0)
         return self.cpd(child, tuple(parents), layout.of_levels(self.first_levels(known)), centre=centre)
 
     def random(self, child: Variable, parents: Sequence[Variable], rng: np.random.Generator, known: Summary) -> Any:
@@ -80,7 +80,7 @@ class EmSteps:
         layout, at = cpd.layout, Regressors(cpd.child, cpd.regressors, cpd.centre)
         theta, penalty = layout.shift(cpd.theta, cpd.centre), self.penalty(at)
         curvature, slope = s.hessian + penalty, s.gradient - penalty @ theta
-        kept = independent(curvature, cpd.child.name)
+        kept = np.flatnonzero(independent(curvature, cpd.child.name))
         scale = np.sqrt(np.diag(curvature)[kept])
         ahead = theta.copy()
         ahead[kept] += np.linalg.solve(curvature[np.ix_(kept, kept)] / scale[:, None] / scale, slope[kept] / scale) / scale

@@ -98,7 +98,7 @@ class Linear(OnePredictor):
         effects = {v.name: np.moveaxis(line.intercept, i, 0) for i, v in enumerate(line.finite_parents)}
         steps = {p: effect.reshape(len(effect), -1)[1:, 0] - level for p, effect in effects.items()}
         numbers = {p: slopes[[j]] for j, p in enumerate(line.real_parents)}
-        own = [(steps | numbers)[p.name] for p in self.regressors(line.parent_variables)]
+        own = [(steps | numbers)[p.name] for p in terms(line.parent_variables, self.roles).parents]
         theta = np.concatenate([[level], *own])
         return self.cpd(line.child, line.parent_variables, theta, float(line.variance[at_first]))
 
@@ -167,7 +167,7 @@ def common_line(
     if penalty is not None:
         whole[:-1, :-1] += penalty
     q = len(whole) - 1
-    kept = independent(whole[:q, :q], "the regression")
+    kept = np.flatnonzero(independent(whole[:q, :q], "the regression"))
     lost = [j - D.shape[1] for j in range(D.shape[1], q) if j not in kept]
     own = np.append(kept, q)
     r = regress(whole[np.ix_(own, own)])
@@ -191,7 +191,7 @@ def fitted_line(family: Any, child: Variable, parents: Sequence[Variable], seen:
     array([0.5])
     """
     family.check(child, parents)
-    (finite, reals), own = split(parents), family.regressors(parents)
+    (finite, reals), own = split(parents), terms(parents, family.roles).parents
     N = float(seen.count.sum())
     family.refuse(child, parents, blank := Summary(N, np.zeros(0), np.zeros(1), 0.0, N, 0.0))
     middle = seen.count @ (seen.mean + seen.rest) / N
@@ -232,4 +232,4 @@ def _order(own: Sequence[Variable], finite: Sequence[Finite], free: Sequence[str
 def _centres(own: Sequence[Variable], reals: Sequence[Variable], middle: Array) -> Array:
     """The mean of each term that is a number; 0 of the others."""
     means = {v.name: m for v, m in zip(reals, middle, strict=False)}
-    return np.array([means.get(v.name, 0.0) for v in terms(own).parents])
+    return np.array([means.get(v.name, 0.0) for v in terms(own).of])

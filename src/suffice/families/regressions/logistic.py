@@ -122,7 +122,7 @@ class Logistic(OfStates):
 
     def independent(self, cpd: RegressionCpd, s: Working) -> npt.NDArray[np.intp]:
         """The columns, the intercept first, that the rows (or the ridge) can tell from those before them."""
-        return independent(self._half(cpd, s), cpd.child.name)
+        return np.flatnonzero(independent(self._half(cpd, s), cpd.child.name))
 
     def _bounded_step(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """The step to the top of the bound, and what it gains at least."""

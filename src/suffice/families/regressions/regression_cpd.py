@@ -67,6 +67,7 @@ class RegressionCpd(Cpd):
     terms: tuple[str, ...] = field(init=False)
     """The names of the coefficients: `x` of a real parent, `z=b` of a state of a finite one."""
     layout: ParameterLayout = field(init=False)
+    """Where `theta` has the levels and slopes."""
 
     types: ClassVar[tuple[str, ...]] = ("regression", "logistic", "ordinal")
     is_regression: ClassVar[bool] = True
@@ -76,8 +77,9 @@ class RegressionCpd(Cpd):
     def __post_init__(self) -> None:
         object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
         self.family.check(self.child, self.parent_variables)
-        object.__setattr__(self, "regressors", self.family.regressors(self.parent_variables))
-        object.__setattr__(self, "terms", terms(self.regressors).names)
+        own = terms(self.parent_variables, self.family.roles)
+        object.__setattr__(self, "regressors", own.parents)
+        object.__setattr__(self, "terms", own.names)
         object.__setattr__(self, "layout", self.family.layout(self.child, len(self.terms)))
         shapes = {"intercept": self.layout.intercept, "coefficients": self.layout.coefficients, "centre": (len(self.terms),)}
         for name, shape in (shapes | {"dispersion": ()}).items():  # held read-only; a centre that is not given is 0
@@ -248,7 +250,7 @@ class RegressionCpd(Cpd):
     def _of(self, parents: Sequence[str], family: Any, theta: Array) -> Self:
         variables = tuple(self.parent_variables[self.parents.index(p)] for p in parents)
         every = range(len(self.terms))
-        columns = [j for v in family.regressors(variables) for j in every[self.columns_of(v.name)]]
+        columns = [j for v in terms(variables, family.roles).parents for j in every[self.columns_of(v.name)]]
         order, fitted = self.layout.of_columns(columns), self.fitted
         # where parents were left out, the rest of the fit speaks of another distribution
         whole = fitted is not None and set(parents) == set(self.parents)
@@ -302,7 +304,7 @@ class RegressionCpd(Cpd):
             raise FormatError(f"the regression {name!r} of {child.name!r} is not known")
         family = kind(**options)
         family.check_child(child)
-        names = terms(family.regressors(parents)).names
+        names = terms(parents, family.roles).names
         if tuple(d.get("terms", names)) != names:
             raise FormatError(f"the terms of {child.name!r} are {list(names)}, and the file has {d['terms']}")
         layout = family.layout(child, len(names))

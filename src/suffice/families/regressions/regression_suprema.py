@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.errors import FitError
-from suffice.exponential.normals.lines import COLLINEAR, too_large
+from suffice.exponential.normals.lines import independent, too_large
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.design import terms
 from suffice.families.protocol.family import Array
@@ -226,7 +226,7 @@ class RegressionChild:
         self, standardised: Standardised, parents: Sequence[Sequence[Variable]], starts: Array, products: Array
     ) -> BatchClimb:
         """Of sets of parents that have as many columns; θ begins at the starts. `products` are those of all columns of Z."""
-        sets = [self.family.regressors(own) for own in parents]
+        sets = [terms(own, self.family.roles).parents for own in parents]
         members = np.array([standardised.places(own) for own in sets], np.int64)
         layout = self.family.layout(self.child, members.shape[1] - 1)
         penalty = np.zeros((len(sets), layout.size, layout.size))
@@ -234,7 +234,7 @@ class RegressionChild:
         for g, own in enumerate(sets) if self.family.ridge else ():
             size, at = scale[members[g]][layout.places], Regressors(self.child, own, np.zeros(members.shape[1] - 1))
             penalty[g] = self.family.penalty(at) / size / size[:, None]
-        kept = independent_columns(products[members[:, :, None], members[:, None, :]]) | bool(self.family.ridge)
+        kept = independent(products[members[:, :, None], members[:, None, :]], self.child.name) | bool(self.family.ridge)
         kept, none = kept[:, layout.places], layout.of_levels(self.levels)
         foreign = np.any(~kept & (starts != none), axis=1)  # a start in a column that is not kept says nothing of the others
         batch = RegressionBatch(self.family, self.child, members, np.where(foreign[:, None], none, starts))
@@ -267,27 +267,10 @@ def supremum_of(rows: Data, family: Any, child: Variable, parents: Sequence[Vari
     standardised = Standardised.of(rows, parents)
     exposed = [p for p in parents if p.name in family.roles]
     own = RegressionChild.of(rows, family, child, exposed)
-    levels = family.layout(child, len(terms(family.regressors(parents)).names)).of_levels(own.levels)
+    levels = family.layout(child, len(terms(parents, family.roles).names)).of_levels(own.levels)
     climb = own.climb(standardised, [parents], levels[None], column_products(rows, standardised))
     climb_all(rows, standardised, [climb], lambda: None)
     return climb.suprema(standardised, own.summary)[0]
-
-
-def independent_columns(products: Array) -> npt.NDArray[np.bool_]:
-    """Which columns, of each matrix of their products, are no combination of those before them.
-
-    >>> independent_columns(np.array([[[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 1.0]]]))
-    array([[ True, False,  True]])
-    """
-    diagonal = np.diagonal(products, axis1=1, axis2=2)
-    scale = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
-    R = products / scale[:, :, None] / scale[:, None, :]
-    kept = np.zeros(diagonal.shape, bool)
-    for j in range(R.shape[1]):
-        kept[:, j] = R[:, j, j] > COLLINEAR
-        pivot = np.where(kept[:, j], R[:, j, j], np.inf)
-        R = R - R[:, :, j, None] * R[:, None, j, :] / pivot[:, None, None]
-    return kept
 
 
 def column_products(rows: Data, standardised: Standardised, threads: int | None = None) -> Array:

@@ -23,11 +23,13 @@ from suffice.errors import FitError, listing
 from suffice.errors.remedies import Remedy
 from suffice.exponential.normals.lines import independent
 from suffice.families.design import ParameterLayout, predict_rows, terms
-from suffice.families.protocol.family import Array, Columns
+from suffice.families.protocol.family import Array, Columns, Cpd
 from suffice.families.regressions.fitted import DistinctRows as DistinctRows
-from suffice.families.regressions.fitted import Maximum, Regressors, Summary, Sums
+from suffice.families.regressions.fitted import Maximum, Regressors, Summary, Sums, needs_rows
 from suffice.families.regressions.fitted import Pass as Pass
-from suffice.statistics import Request
+from suffice.models.parts.sharing import Tie
+from suffice.models.parts.stacked_rows import Nodes, StackedRows, from_pooled, with_shares
+from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable
 
 CONVERGED = 1e-9
@@ -116,8 +118,8 @@ class Ascent:
         s, here = self.measure(theta)
         if not np.isfinite(s.log_likelihood):
             raise Nowhere(f"the regression of {name!r} has nowhere to start from: rescale its parents or its offset")
-        if len(kept := independent(s.hessian + penalty, name)) < len(theta):
-            self._refuse_collinear(s.hessian + penalty, kept)
+        if not (kept := independent(s.hessian + penalty, name)).all():
+            self._refuse_collinear(s.hessian + penalty, int(np.argmin(kept)))
         size, _ = self.layout.columns_in(s.hessian, self.numbers)
         far, before, gains = [np.inf], np.inf, [np.inf]
         for iteration in range(1, self.max_iter + 1):
@@ -142,7 +144,7 @@ class Ascent:
                 done = max(furthest, errors / error) <= tol
             idle = len(gains) == 3 and max(gains) < 1e-12 and errors <= 1e-8 * error  # what changes is rounding
             if done or idle:
-                if self.endless and len(independent(s.hessian, name)) < len(theta):
+                if self.endless and not independent(s.hessian, name).all():
                     raise self._flat_error(s)
                 gained = float(s.gradient @ step - 0.5 * step @ s.hessian @ step)
                 found = Maximum(theta + step, s._replace(log_likelihood=s.log_likelihood + gained), covariance, iteration)
@@ -168,16 +170,15 @@ class Ascent:
                 return ahead, there, value
             fraction *= 0.5
         name = self.at.child.name
-        if self.endless and len(independent(s.hessian, name)) < len(theta):
+        if self.endless and not independent(s.hessian, name).all():
             raise self._flat_error(s)
         raise FitError(
             f"the regression of {name!r} finds no step that raises its likelihood: its columns may be nearly collinear or of "
             f"very different size; rescale them, or give a ridge: {self._ridge_call()}"
         )
 
-    def _refuse_collinear(self, A: Array, kept: Any) -> None:
-        """Refuse the first column that is a combination of those before it, if it is no level."""
-        lost = int(np.setdiff1d(np.arange(len(A)), kept)[0])
+    def _refuse_collinear(self, A: Array, lost: int) -> None:
+        """Refuse a column that is a combination of those before it, if it is no level."""
         place, own = int(self.layout.places[lost]), terms(self.at.parents)
         if place == 0:
             return
@@ -187,7 +188,7 @@ class Ascent:
         before = listing(own.names[: place - 1])
         of = f"a linear combination of {before} or constant" if before else "constant"
         raise FitError(
-            f"{refusal} the column {term!r} of its parent {own.parents[place - 1].name!r} is {of}; leave the parent out, or use "
+            f"{refusal} the column {term!r} of its parent {own.of[place - 1].name!r} is {of}; leave the parent out, or use "
             f"{self._ridge_call()}"
         )
 
@@ -249,13 +250,12 @@ def maximise(
     what = f"the regression of {child.name!r}"
     summary = chosen.fold(Pass(family.summary, (child, tuple(parents))), threads=threads, what=what)
     family.refuse(child, parents, summary)
-    own = family.regressors(parents)
-    numbers = terms(own).numbers
-    at = Regressors(child, own, np.where(numbers, summary.columns / summary.weight, 0.0))
-    layout = family.layout(child, len(numbers))
+    own = terms(parents, family.roles)
+    at = Regressors(child, own.parents, np.where(own.numbers, summary.columns / summary.weight, 0.0))
+    layout = family.layout(child, len(own.names))
     count = float(np.sqrt(min(1.0, summary.weight / chosen.n_rows)))  # where weights add up to 1, a row is less than a count
     endless = not family.dispersed and not family.ridge
-    ascent = Ascent(family, at, numbers, layout, family.penalty(at), endless, chosen, max_iter, count, threads, what)
+    ascent = Ascent(family, at, own.numbers, layout, family.penalty(at), endless, chosen, max_iter, count, threads, what)
     first = theta = layout.of_levels(family.first_levels(summary))
     if sample and not family.linear and chosen.n_rows >= MANY and 50 * theta.size <= SAMPLE:  # a parabola needs no start
         theta = _start_from_sample(ascent, first)
@@ -323,6 +323,36 @@ def _start_from_sample(ascent: Ascent, theta: Array) -> Array:
         return replace(ascent, rows=rows.of_rows(some), max_iter=30, what=None).climb(theta, 1e-3)[0].theta
     except FitError:
         return theta
+
+
+def fitted_regressions(nodes: Nodes, families: Mapping[str, Any], rows: Data, ties: Sequence[Tie] = ()) -> dict[str, Cpd]:
+    """The regressions of complete rows: each by itself, those of a tie together."""
+    tied = {node: tie for tie in ties for node in tie.nodes if node in families}
+    found: dict[str, Cpd] = {n: fit_regression(*nodes[n], rows, family) for n, family in families.items() if n not in tied}
+    for tie in dict.fromkeys(tied.values()):
+        found |= _fit_tie(tie, nodes, families[tie.nodes[0]], rows)
+    return found
+
+
+def _fit_tie(tie: Tie, nodes: Nodes, family: Any, rows: Data) -> dict[str, Cpd]:
+    child, parents = nodes[tie.nodes[0]]
+    family.check(child, parents)
+    stacked = StackedRows.of(rows, tie)
+    stacked.rows.require_complete(stacked.rows.columns)
+    if all(isinstance(v, Finite) for v in (child, *parents)):
+        sets = [(*own[1:], own[0]) for own in tie.families]
+        return from_tables(tie, nodes, family, rows.gather([Request(s) for s in sets]))
+    cpd = maximise(child, parents, stacked, family)
+    own = {n: cpd.rename(*nodes[n]) for n in tie.nodes}
+    return with_shares(own, stacked.log_likelihoods(own))
+
+
+def from_tables(tie: Tie, nodes: Nodes, family: Any, seen: Statistics) -> dict[str, Cpd]:
+    """The same from statistics, which say all of a linear regression, and where the child and its parents are finite."""
+    child, parents = nodes[tie.nodes[0]]
+    if not family.normal and not all(isinstance(v, Finite) for v in (child, *parents)):
+        raise needs_rows(child)
+    return from_pooled(tie, nodes, family, seen, lambda rows: maximise(child, parents, rows, family))
 
 
 def solve_positive(A: Array, b: Array) -> tuple[Array, Array]:

@@ -112,7 +112,7 @@ def lms(
     rows.require_complete(rows.columns)
     state: Any
     state, known = _start_of(start, own, rows.schema[child], variables, rate)
-    walk = LmsWalk(own, rows.schema[child], own.regressors(variables), rate, known)
+    walk = LmsWalk(own, rows.schema[child], terms(variables, own.roles).parents, rate, known)
     trace: list[Iteration] = []
     began = time.perf_counter()
     for i in range(passes):

@@ -127,8 +127,8 @@ class Starts:
         of each."""
         own: Any = node.family
         mean = {n: float(self.problem.units.outward(n, np.array(m))) for n, m in self.problem.units.mean.items()}
-        given = terms(own.regressors(node.parents))
-        columns = [mean[v.name] if number else 0.0 for v, number in zip(given.parents, given.numbers, strict=True)]
+        given = terms(node.parents, own.roles)
+        columns = [mean[v.name] if number else 0.0 for v, number in zip(given.of, given.numbers, strict=True)]
         if isinstance(node.child, Finite):
             shown = self.problem.components.shown.states.get(node.name, np.zeros(node.child.n_states)) + 1.0
             child = shown / shown.sum()

@@ -70,7 +70,7 @@ class RegressionScores(ScoreSource):
             for i, f in self.regressions.items()
         }
         # how many columns each variable gives a child: none where it is its offset or trials
-        self._widths = {i: [len(terms(f.regressors([v])).names) for v in self.variables] for i, f in self.regressions.items()}
+        self._widths = {i: [len(terms([v], f.roles).names) for v in self.variables] for i, f in self.regressions.items()}
         self.most_families = min(self.others.most_families, 20.0 / seconds_each(float(self.data.n_rows)))
         self.quick = min(self.others.quick, self.most_families / 20)
         self.theta: dict[Family, Array] = {}
