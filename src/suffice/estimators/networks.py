@@ -121,20 +121,16 @@ class BayesNetClassifier(NetworkClassifier):
     def _network(self, data: Data, names: list[str]) -> BayesNet:
         prior = suitable(self.prior, data.schema.values(), PRIOR)
         if self.dag is not None:
-            bn: BayesNet = fit(self._graph(), data, prior=prior, estimate=self.estimate)
+            graph = self.dag.dag if isinstance(self.dag, BayesNet) else Dag(self.dag)
+            if self.target not in graph:
+                near = nearest(self.target, graph.nodes)
+                raise FitError(f"the graph has no node {self.target!r} of the classes{near}; name it, target=...")
+            bn: BayesNet = fit(graph, data, prior=prior, estimate=self.estimate)
             return bn
         criterion = self.criterion or (BIC() if prior is None else Evidence(prior))
         method = TAN(self.target) if self.method is None else self.method
         learned: BayesNet = learn(data, criterion, method, prior, estimate=self.estimate, progress=False)
         return learned
-
-    def _graph(self) -> Dag:
-        graph = self.dag.dag if isinstance(self.dag, BayesNet) else Dag(self.dag)
-        if self.target not in graph:
-            raise FitError(
-                f"the graph has no node {self.target!r} of the classes{nearest(self.target, graph.nodes)}; name it, target=..."
-            )
-        return graph
 
 
 @dataclass(eq=False, repr=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,6 +61,7 @@ def query(
     """Ask a network: probabilities given evidence, most probable states, effects of interventions."""
     from suffice.cli import inputs
     from suffice.cli.words import vocabulary as words
+    from suffice.models.parts.closed_forms import NoFormula
 
     how = words.sampler_of(method)
     if interval is not None:
@@ -90,18 +91,10 @@ def query(
         return
     told = {"targets": list(asked.targets or answer), **facts(answer, asked.states)}
     told |= {"evidence": given, "do": set_to, "interval": interval}
-    exactly = how is None  # draws are asked for where exact answers cost too much
-    print(json.dumps(told | {"log_prob_of_evidence": _log_prob(bn, given) if exactly else None}, ensure_ascii=False))
-
-
-def _log_prob(bn: BayesNet, given: dict[str, Any]) -> float | None:
-    """ln p(given), nothing where it has no formula: the answer may not depend on what lacks one."""
-    from suffice.models.parts.closed_forms import NoFormula
-
-    try:
-        return bn.log_prob_of(given)
-    except NoFormula:
-        return None
+    told["log_prob_of_evidence"] = None
+    with suppress(NoFormula):  # the answer may not depend on what lacks one; draws are asked for where exact answers cost much
+        told["log_prob_of_evidence"] = bn.log_prob_of(given) if how is None else None
+    print(json.dumps(told, ensure_ascii=False))
 
 
 @contextmanager
