@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
+from typer import Argument, Option
 
 from suffice.cli.arguments import AsJson, Model
 from suffice.errors import FitError, ModelError, SufficeError, TooLarge, checked_level, listing
@@ -33,28 +33,26 @@ def query(
     model: Model,
     question: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="QUESTION",
             help="'P(a, b | c=x, d=1.5)'. a=yes before the bar asks for that probability alone; c=[0.2,0.8] gives one likelihood "
             "per state; names and states with blanks or marks stand in quotes. --all and --mpe need only evidence: 'c=x'",
         ),
     ] = "",
     mpe: Annotated[
-        bool, typer.Option("--mpe", help="the most probable states together: of the targets, or of all that is not observed")
+        bool, Option("--mpe", help="the most probable states together: of the targets, or of all that is not observed")
     ] = False,
-    marginals: Annotated[bool, typer.Option("--all", help="the distribution of every node given the evidence")] = False,
-    do: Annotated[
-        list[str] | None, typer.Option("--do", metavar="X=YES", help="first set a variable from outside (may be repeated)")
-    ] = None,
+    marginals: Annotated[bool, Option("--all", help="the distribution of every node given the evidence")] = False,
+    do: Annotated[list[str] | None, Option(metavar="X=YES", help="first set a variable from outside (may be repeated)")] = None,
     interval: Annotated[
-        float | None, typer.Option(metavar="LEVEL", help="0.95: with credible intervals, from the posterior of the parameters")
+        float | None, Option(metavar="LEVEL", help="0.95: with credible intervals, from the posterior of the parameters")
     ] = None,
-    draws: Annotated[int, typer.Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
-    method: Annotated[str, typer.Option(help="exact, or by draws: lw:10000 (likelihood weighting) or gibbs:10000")] = "exact",
-    seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
+    draws: Annotated[int, Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
+    method: Annotated[str, Option(help="exact, or by draws: lw:10000 (likelihood weighting) or gibbs:10000")] = "exact",
+    seed: Annotated[int, Option(help="the same seed gives the same draws", min=0)] = 0,
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="of --all with --interval: nodes for which there is no time are told without one"),
+        Option(metavar="SECONDS", help="of --all with --interval: nodes for which there is no time are told without one"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
