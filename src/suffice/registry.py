@@ -128,7 +128,8 @@ class Named:
             except ValueError:
                 name = ""
             if not name:
-                raise SufficeError(f"{text!r} does not take the number {after!r}{_as(cls.after_colon)}")
+                why = f" as its {cls.after_colon[0]}" if cls.after_colon else ": nothing stands after a colon of it"
+                raise SufficeError(f"{text!r} does not take the number {after!r}{why}")
         for field in getattr(cls, "__dataclass_fields__", {}).values():
             if field.init and field.default is field.default_factory and field.name not in given:  # neither is there
                 raise SufficeError(f"{text!r} needs its {field.name}: {word}:{1 if read is not str else field.name.upper()}")
@@ -254,10 +255,6 @@ def _load(kind: str, plugin: EntryPoint) -> None:
         raise SufficeError(f"{said} cannot be loaded: {type(error).__name__}: {error}") from error
     if (kind, plugin.name) not in _words and (kind, plugin.name) not in _types:
         raise SufficeError(f"{said} defines nothing of that word: give its class word = {plugin.name!r}")
-
-
-def _as(after_colon: tuple[str, Any] | None) -> str:
-    return f" as its {after_colon[0]}" if after_colon is not None else ": nothing stands after a colon of it"
 
 
 def _name(piece: Any) -> str:

@@ -17,9 +17,8 @@ from suffice.learning.fit import FitOptions
 from suffice.learning.gradient import AscentOptions
 from suffice.limits import LIMITS, Budget, Limits
 from suffice.recipes.cross_validation import FoldOptions
-from suffice.recipes.latent.factors import FactorOptions
 from suffice.recipes.latent.hmm import HmmOptions
-from suffice.recipes.latent.mixture import MixtureOptions
+from suffice.recipes.latent.latent_run import LatentOptions
 from suffice.recipes.learn import LearnOptions
 from suffice.recipes.structural.structural_em import RoundOptions
 from suffice.structure.order_mcmc import OrderOptions
@@ -79,10 +78,10 @@ LONG_CALLS: dict[str, tuple[Callable[..., Any], type, set[str]]] = {
     "structural_em": (sf.structural_em, RoundOptions, set()),
     "em": (sf.em, EmOptions, set()),
     "fit": (sf.fit, FitOptions, set()),
-    "mixture": (sf.mixture, MixtureOptions, set()),
+    "mixture": (sf.mixture, LatentOptions, set()),
     "gradient": (sf.gradient, AscentOptions, {"checkpoint"}),
     "hmm": (sf.hmm, HmmOptions, {"checkpoint"}),
-    "factors": (sf.factors, FactorOptions, {"checkpoint"}),
+    "factors": (sf.factors, LatentOptions, {"checkpoint"}),
     "rbm": (sf.undirected.rbm, Limits, {"threads", "checkpoint"}),
 }
 """Long calls, what their keywords are, and which limits they have no use for."""

@@ -8,7 +8,7 @@ from inspect import Parameter, Signature, signature
 from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar, get_type_hints
 
-import typer
+from typer import Argument, Option
 
 from suffice.errors import SufficeError, listing
 from suffice.output.terminal import say
@@ -42,45 +42,35 @@ def option_of(name: str) -> str:
 
 
 Model = Annotated[
-    str,
-    typer.Argument(metavar="MODEL", help="a network, in a file whose suffix is one of <formats>, or a chain: json; also .gz"),
+    str, Argument(metavar="MODEL", help="a network, in a file whose suffix is one of <formats>, or a chain: json; also .gz")
 ]
-DataFile = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet .conll, a glob in quotes; or .stats")]
-AsJson = Annotated[bool, typer.Option("--json", help="print JSON for a program to read")]
-Weights = Annotated[str | None, typer.Option(help="the column that holds row weights")]
+DataFile = Annotated[str, Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet .conll, a glob in quotes; or .stats")]
+AsJson = Annotated[bool, Option("--json", help="print JSON for a program to read")]
+Weights = Annotated[str | None, Option(help="the column that holds row weights")]
 Missing = Annotated[
     list[str] | None,
-    typer.Option(metavar="A,B", help="words that mean a missing cell, besides the empty cell: NA,?; one with a comma in quotes"),
+    Option(metavar="A,B", help="words that mean a missing cell, besides the empty cell: NA,?; one with a comma in quotes"),
 ]
 EngineWord = Annotated[
     str | None,
-    typer.Option(
-        "--engine",
+    Option(
         metavar="WORD",
         help="where rows are worked on: memory, files (a spill on disk), <engines> or spark:MASTER; by default by their size",
     ),
 ]
 Separator = Annotated[
-    str | None,
-    typer.Option(
-        "--separator", metavar="MARK", help="what separates the columns of text: ';', tab, ...; else by the first lines"
-    ),
+    str | None, Option(metavar="MARK", help="what separates the columns of text: ';', tab, ...; else by the first lines")
 ]
-Decimal = Annotated[str, typer.Option("--decimal", metavar="MARK", help="the decimal mark of text files: . or ,")]
-Encoding = Annotated[str, typer.Option("--encoding", help="how text files are encoded: utf-8, latin-1, utf-16, ...")]
-Unknown = Annotated[
-    str, typer.Option("--unknown", help="states that the network does not know: refuse, or missing (taken for missing cells)")
-]
-Integers = Annotated[str, typer.Option(help="what whole numbers are: real, finite, or auto: finite where they have few values")]
-FiniteWords = Annotated[
-    list[str] | None, typer.Option("--finite", help="a,b: these columns are finite; smoke=no,yes: with these states")
-]
-RealWords = Annotated[list[str] | None, typer.Option("--real", help="a,b: these columns are real")]
-CountWords = Annotated[list[str] | None, typer.Option("--count", help="a,b: these columns are counts, 0, 1, 2, ...")]
+Decimal = Annotated[str, Option(metavar="MARK", help="the decimal mark of text files: . or ,")]
+Encoding = Annotated[str, Option(help="how text files are encoded: utf-8, latin-1, utf-16, ...")]
+Unknown = Annotated[str, Option(help="states that the network does not know: refuse, or missing (taken for missing cells)")]
+Integers = Annotated[str, Option(help="what whole numbers are: real, finite, or auto: finite where they have few values")]
+FiniteWords = Annotated[list[str] | None, Option(help="a,b: these columns are finite; smoke=no,yes: with these states")]
+RealWords = Annotated[list[str] | None, Option(help="a,b: these columns are real")]
+CountWords = Annotated[list[str] | None, Option(help="a,b: these columns are counts, 0, 1, 2, ...")]
 FamilyWords = Annotated[
     list[str] | None,
-    typer.Option(
-        "--family",
+    Option(
         metavar="NAME=WORD",
         help="make a node a regression on its parents, y=logistic, one of <regressions>; with a ridge y=logistic:1; "
         "n=poisson,offset=t; ill=binomial,trials=n; or give it a distribution by its finite parents, wait=gamma, one of "
@@ -88,27 +78,22 @@ FamilyWords = Annotated[
     ),
 ]
 MemoryLimit = Annotated[
-    str | None, typer.Option(metavar="SIZE", help="what may be taken beside the data: 2GB; what needs more is refused")
+    str | None, Option(metavar="SIZE", help="what may be taken beside the data: 2GB; what needs more is refused")
 ]
 SharedWords = Annotated[
     list[str] | None,
-    typer.Option(
-        "--shared",
+    Option(
         metavar="A,B,C",
         help="these nodes have one parameter set; their parents correspond in the order of the graph (may be repeated)",
     ),
 ]
 GroupWord = Annotated[
-    str | None,
-    typer.Option("--group", metavar="COLUMN", help="nodes have distributions of their own in each group of this column"),
+    str | None, Option(metavar="COLUMN", help="nodes have distributions of their own in each group of this column")
 ]
-InsideWords = Annotated[
-    str | None, typer.Option("--inside", metavar="A,B", help="of --group: these nodes only; all, if not given")
-]
+InsideWords = Annotated[str | None, Option(metavar="A,B", help="of --group: these nodes only; all, if not given")]
 PoolingWord = Annotated[
     str | None,
-    typer.Option(
-        "--pooling",
+    Option(
         metavar="WORD",
         help="of --group: separate (if not given), pooled, or partial; partial:10 is a strength of 10 rows; partial:dose also "
         "gives numbers random slopes of dose, and reml, reml:dose is the same by restricted likelihood",
@@ -116,60 +101,43 @@ PoolingWord = Annotated[
 ]
 HiddenWords = Annotated[
     list[str] | None,
-    typer.Option(
-        "--hidden",
+    Option(
         metavar="NAME=A,B,C",
         help="a variable that no row shows, with its states, or how many it has; or a number: ability:real (may be repeated)",
     ),
 ]
 FixedWords = Annotated[
     list[str] | None,
-    typer.Option(
-        "--fixed",
+    Option(
         metavar="NAME[=A,B]",
         help="of EM: this node stays as it is at --start, or in the model that is given; of a Gaussian maybe only its intercept, "
         "coefficients, variance, or the coefficients of some parents: level=intercept,level[-1] (may be repeated)",
     ),
 ]
-StartModel = Annotated[str | None, typer.Option("--start", metavar="MODEL", help="of EM: a model's file, to begin from")]
+StartModel = Annotated[str | None, Option(metavar="MODEL", help="of EM: a model's file, to begin from")]
 By = Annotated[
-    str | None,
-    typer.Option("--by", metavar="COLUMN", help="of sequences: rows with the same cell here are one; all rows if not given"),
+    str | None, Option(metavar="COLUMN", help="of sequences: rows with the same cell here are one; all rows if not given")
 ]
 Order = Annotated[
-    str | None,
-    typer.Option("--order", metavar="COLUMN", help="of sequences: what their rows are sorted by; as they come if not given"),
+    str | None, Option(metavar="COLUMN", help="of sequences: what their rows are sorted by; as they come if not given")
 ]
-Gaps = Annotated[
-    str, typer.Option("--gaps", help="steps that a whole-number --order leaves out: refuse, or missing (nothing observed)")
-]
-First = Annotated[str | None, typer.Option("--first", help="how sequences begin: free (if not given), stationary or diffuse")]
-Chained = Annotated[str, typer.Argument(metavar="MODEL", help="a chain, as fit writes it: .json, also .gz")]
-Steps = Annotated[str, typer.Argument(metavar="DATA", help="rows of sequences: .csv .csv.gz .parquet .conll, a glob in quotes")]
-Interval = Annotated[
-    float | None, typer.Option("--interval", metavar="LEVEL", help="0.9: of numbers also the ends of this interval")
-]
-Keep = Annotated[list[str] | None, typer.Option(metavar="A,B", help="copy these columns of the rows, too")]
+Gaps = Annotated[str, Option(help="steps that a whole-number --order leaves out: refuse, or missing (nothing observed)")]
+First = Annotated[str | None, Option(help="how sequences begin: free (if not given), stationary or diffuse")]
+Chained = Annotated[str, Argument(metavar="MODEL", help="a chain, as fit writes it: .json, also .gz")]
+Steps = Annotated[str, Argument(metavar="DATA", help="rows of sequences: .csv .csv.gz .parquet .conll, a glob in quotes")]
+Interval = Annotated[float | None, Option(metavar="LEVEL", help="0.9: of numbers also the ends of this interval")]
+Keep = Annotated[list[str] | None, Option(metavar="A,B", help="copy these columns of the rows, too")]
 Starts = Annotated[
-    int | None, typer.Option(help="with missing cells: so many starts; with hidden variables 10 (learn: 5), else 1", min=1)
+    int | None, Option(help="with missing cells: so many starts; with hidden variables 10 (learn: 5), else 1", min=1)
 ]
 CheckpointDir = Annotated[
     str | None,
-    typer.Option(
-        "--checkpoint",
-        metavar="DIR",
-        help="keep what is found there while it runs: killed or stopped, the same words go on from it",
-    ),
+    Option(metavar="DIR", help="keep what is found there while it runs: killed or stopped, the same words go on from it"),
 ]
-BinWords = Annotated[list[str] | None, typer.Option("--bins", help="age=18,65 or age=5: cut a column of numbers into intervals")]
-Without = Annotated[list[str] | None, typer.Option(metavar="A,B", help="leave these columns out")]
-RowsOut = Annotated[
-    str | None, typer.Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")
-]
-ReportFile = Annotated[
-    str | None,
-    typer.Option("--report", metavar="FILE", help="also write what was learned from what into one HTML file"),
-]
+BinWords = Annotated[list[str] | None, Option(help="age=18,65 or age=5: cut a column of numbers into intervals")]
+Without = Annotated[list[str] | None, Option(metavar="A,B", help="leave these columns out")]
+RowsOut = Annotated[str | None, Option("-o", "--out", metavar="OUT", help=".csv .csv.gz .parquet; standard output if not given")]
+ReportFile = Annotated[str | None, Option(metavar="FILE", help="also write what was learned from what into one HTML file")]
 
 
 @dataclass(frozen=True)

@@ -63,9 +63,11 @@ def order_of_arguments(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]
     def of(call: Callable[P, R]) -> Callable[P, R]:
         @wraps(call)
         def call_in_order(*args: P.args, **keywords: P.kwargs) -> R:
-            if not _is_old(args[1:]):
+            rest: tuple[Any, ...] = args[1:]
+            scored = bool(rest) and (rest[0] is None or hasattr(rest[0], "local")) and not isinstance(rest[-1], int)
+            if not rest or scored:  # the old order does not begin with a score, or ends with a number
                 return call(*args, **keywords)
-            given: dict[str, Any] = dict(zip(names, args[1:], strict=False))
+            given: dict[str, Any] = dict(zip(names, rest, strict=False))
             if len(args) > 1 + len(names) or given.keys() & keywords.keys():
                 raise ArgumentError(f"the arguments of {call.__name__} are (data, score, method, ...): name those after data")
             said = ", ".join(f"{name}=..." for name in given)
@@ -75,8 +77,3 @@ def order_of_arguments(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]
         return call_in_order
 
     return of
-
-
-def _is_old(args: tuple[Any, ...]) -> bool:
-    """Whether a call's arguments after the data do not begin with a score, or end with a number."""
-    return bool(args) and not ((args[0] is None or hasattr(args[0], "local")) and not isinstance(args[-1], int))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from numbers import Real as Number
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -47,13 +47,14 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier whose `_network` makes a network of rows; `target` is the name of its node of classes."""
 
     target: str
+    _takes_gaps: ClassVar[bool] = True
 
     def _network(self, data: Data, names: list[str]) -> BayesNet:
         raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = self._takes_gaps
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -121,20 +122,16 @@ class BayesNetClassifier(NetworkClassifier):
     def _network(self, data: Data, names: list[str]) -> BayesNet:
         prior = suitable(self.prior, data.schema.values(), PRIOR)
         if self.dag is not None:
-            bn: BayesNet = fit(self._graph(), data, prior=prior, estimate=self.estimate)
+            graph = self.dag.dag if isinstance(self.dag, BayesNet) else Dag(self.dag)
+            if self.target not in graph:
+                near = nearest(self.target, graph.nodes)
+                raise FitError(f"the graph has no node {self.target!r} of the classes{near}; name it, target=...")
+            bn: BayesNet = fit(graph, data, prior=prior, estimate=self.estimate)
             return bn
         criterion = self.criterion or (BIC() if prior is None else Evidence(prior))
         method = TAN(self.target) if self.method is None else self.method
         learned: BayesNet = learn(data, criterion, method, prior, estimate=self.estimate, progress=False)
         return learned
-
-    def _graph(self) -> Dag:
-        graph = self.dag.dag if isinstance(self.dag, BayesNet) else Dag(self.dag)
-        if self.target not in graph:
-            raise FitError(
-                f"the graph has no node {self.target!r} of the classes{nearest(self.target, graph.nodes)}; name it, target=..."
-            )
-        return graph
 
 
 @dataclass(eq=False, repr=False)
@@ -216,11 +213,7 @@ class GLMClassifier(NetworkClassifier):
     ridge: Any = None
     variables: Any = None
     target: str = "class"
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = False
-        return tags
+    _takes_gaps: ClassVar[bool] = False
 
     def _network(self, data: Data, names: list[str]) -> BayesNet:
         if len(self.classes_) < 2:

@@ -60,28 +60,21 @@ class CrfTagger(BaseEstimator):  # type: ignore[misc]
         if is_frame(X):
             label = y if isinstance(y, str) else LABEL
             rows = self._steps(X if isinstance(y, str) else with_column(X, LABEL, y))
-            chain = self._chain(label, self._windows(rows, label), bias=True)
+            names = [n for n in rows.columns if n not in (label, self.by, self.order)]
+            if self.features is None and not names:
+                raise DataError("the frame has no column but those of the label, the sequences and their order")
+            windows, bias = ([Window(names)] if self.features is None else self.features), True
         else:
             rows, label = self._sequences_and_labels(X, y), LABEL
-            chain = self._chain(label, [Window([TEXTS, *self.numbers_])], bias=False)
+            windows, bias = [Window([TEXTS, *self.numbers_])], False
+        more = {"bias": bias, "all_transitions": self.all_possible_transitions}
+        chain = LinearChain(label, windows, self.min_freq, self.all_possible_states, **more)
         parts = [kind(c) for kind, c in ((L1, self.c1), (L2, self.c2)) if c]
         penalty = PenaltySum(tuple(parts)) if parts else None
         goal = replace(self.objective, target=label) if hasattr(self.objective, "target") else self.objective
         self.crf_ = fit(chain, rows, objective=goal, penalty=penalty, progress=False, max_iter=self.max_iterations)
         self.classes_ = list(self.crf_.labels)
         return self
-
-    def _chain(self, label: str, windows: Any, *, bias: bool) -> LinearChain:
-        more = {"bias": bias, "all_transitions": self.all_possible_transitions}
-        return LinearChain(label, windows, self.min_freq, self.all_possible_states, **more)
-
-    def _windows(self, rows: Sequences, label: str) -> Any:
-        if self.features is not None:
-            return self.features
-        names = [n for n in rows.columns if n not in (label, self.by, self.order)]
-        if not names:
-            raise DataError("the frame has no column but those of the label, the sequences and their order")
-        return [Window(names)]
 
     def _steps(self, X: Any) -> Sequences:
         return sequences(X, by=self.by, order=self.order)
@@ -175,13 +168,11 @@ def as_rows(X: Any, numbers: Sequence[str], more: Mapping[str, list[str]] | None
     if not steps:
         raise DataError("there are no steps: every sequence is empty")
     ids = [i for i, own in enumerate(X) for _ in own]
-    columns = {n: np.array([_number(step, n) for step in steps]) for n in numbers}
+    columns: dict[str, Any] = {}
+    for name in numbers:
+        values = [step.get(name, 0.0) if isinstance(step, Mapping) else 0.0 for step in steps]
+        columns[name] = np.array([float(x) if isinstance(x, (int, float, np.number)) else 0.0 for x in values])
     return sequences({SEQUENCE: ids, TEXTS: [_texts(s, numbers) for s in steps], **columns, **(more or {})}, by=SEQUENCE)
-
-
-def _number(step: Any, name: str) -> float:
-    value = step.get(name, 0.0) if isinstance(step, Mapping) else 0.0
-    return float(value) if isinstance(value, (int, float, np.number)) else 0.0
 
 
 def _texts(step: Any, numbers: Sequence[str]) -> list[str]:

@@ -36,7 +36,11 @@ def read(text: str) -> FiniteNetwork:
     while tokens.word:
         at = tokens.at
         if tokens.accept("network"):
-            _read_network(tokens)
+            if tokens.word != "{":
+                tokens.name("the name of the network")
+            tokens.expect("{")
+            _properties(tokens, ("}",))
+            tokens.expect("}")
         elif tokens.accept("variable"):
             _read_variable(tokens, variables)
         elif tokens.accept("probability"):
@@ -57,14 +61,6 @@ def _properties(tokens: Tokens, follow: tuple[str, ...]) -> bool:
         if going_on and tokens.word not in follow:
             tokens.until(";")
     return tokens.at > start
-
-
-def _read_network(tokens: Tokens) -> None:
-    if tokens.word != "{":
-        tokens.name("the name of the network")
-    tokens.expect("{")
-    _properties(tokens, ("}",))
-    tokens.expect("}")
 
 
 def _read_variable(tokens: Tokens, variables: dict[str, Finite]) -> None:

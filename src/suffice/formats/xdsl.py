@@ -52,12 +52,14 @@ def read_tree(root: Element) -> FiniteNetwork:
         if node.attribute("id") in nodes:
             raise FormatError(f"variable {show(node.attribute('id'))} is declared twice", line=node.line)
         nodes[node.attribute("id")] = node
+    genies = [genie for extensions in root.all("extensions") for genie in extensions.all("genie")]
     names = {key: _name(key, node) for key, node in nodes.items()}
     states = {key: [state.attribute("id") for state in node.all("state")] for key, node in nodes.items()}
     variables: dict[str, Finite] = {}
-    for key in _in_order(root, list(nodes)):
+    for key in _in_order(genies, list(nodes)):
         declare(variables, names[key], _states(states[key], nodes[key]), partial(getattr, nodes[key], "line"))
-    order = TableOrder(_is_reversed(root), {key: len(own) for key, own in states.items()})
+    by_agrum = any(genie.attributes.get("app", "").startswith(_AGRUM) for genie in genies)
+    order = TableOrder(by_agrum, {key: len(own) for key, own in states.items()})
     definitions = [_definition(node, names, states[key], order) for key, node in nodes.items()]
     return check_network(variables, definitions, notes=order.notes())
 
@@ -103,12 +105,6 @@ def _sums_to_one(sums: Array) -> bool:
     return bool(np.all(np.abs(sums - 1.0) <= TOLERANCE))
 
 
-def _is_reversed(root: Element) -> bool:
-    """Whether aGrUM wrote the file, by what it calls itself."""
-    genies = [genie for extensions in root.all("extensions") for genie in extensions.all("genie")]
-    return any(genie.attributes.get("app", "").startswith(_AGRUM) for genie in genies)
-
-
 def _check_kind(node: Element) -> None:
     if node.tag in _DECISIONS:
         key = show(node.attributes.get("id", ""))
@@ -135,38 +131,35 @@ def _definition(node: Element, names: dict[str, str], states: list[str], order: 
     return Definition(name, parents, States([codes[state] for state in results]), lambda _: table.line)
 
 
-def _property(node: Element, key: str) -> str | None:
-    return next((p.content for p in node.all("property") if p.attributes.get("id") == key), None)
-
-
 def _name(key: str, node: Element) -> str:
     """The true name of a node, which its id was made from: perhaps with a number to tell it from another."""
-    kept = _decode(_property(node, "suffice_name"))
+    kept = _kept(node, "suffice_name")
     made_from = isinstance(kept, str) and re.fullmatch(rf"{re.escape(_identifier(kept))}(?:_[0-9]+)?", key)
     return kept if isinstance(kept, str) and made_from else key
 
 
 def _states(keys: list[str], node: Element) -> list[str]:
     """The true names of the states, if the ids are still those that were made from them."""
-    kept = _decode(_property(node, "suffice_states"))
+    kept = _kept(node, "suffice_states")
     fits = isinstance(kept, list) and all(isinstance(state, str) for state in kept) and identifiers(kept) == keys
     return kept if isinstance(kept, list) and fits else keys
 
 
-def _decode(text: str | None) -> object:
+def _kept(node: Element, key: str) -> object:
+    """What a user property of a node holds as JSON; None without one that can be read."""
+    text = next((p.content for p in node.all("property") if p.attributes.get("id") == key), None)
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):
         return None
 
 
-def _in_order(root: Element, keys: list[str]) -> list[str]:
+def _in_order(genies: list[Element], keys: list[str]) -> list[str]:
     """The ids in the order of the extension, if we wrote it."""
-    for extensions in root.all("extensions"):
-        for genie in extensions.all("genie"):
-            listed = [node.attributes.get("id", "") for node in genie.all("node")]
-            if genie.attributes.get("app") == _APP and sorted(listed) == sorted(keys):
-                return listed
+    for genie in genies:
+        listed = [node.attributes.get("id", "") for node in genie.all("node")]
+        if genie.attributes.get("app") == _APP and sorted(listed) == sorted(keys):
+            return listed
     return keys
 
 

@@ -61,7 +61,11 @@ def calibration(network: BayesNet | MarkovNet, data: RowsLike, target: str, *, b
     'predicted probability of bronc=yes'
     """
     n_bins = whole(bins, "bins", 1)
-    own = _target(network, target)
+    if target not in network.variables:
+        raise ModelError(f"the network has no node {target!r}{nearest(str(target), network.variables)}")
+    own = network.variables[target]
+    if not isinstance(own, Finite):
+        raise FitError(f"{target!r} is a number, and what is judged are probabilities of states: cut it into Bins")
     rows = scan(data)
     if target not in rows.columns:
         raise DataError(f"the data has no column {target!r}, which is to be predicted{nearest(target, rows.columns)}")
@@ -75,15 +79,6 @@ def calibration(network: BayesNet | MarkovNet, data: RowsLike, target: str, *, b
     if not weights.sum() > 0:
         raise DataError("there are no rows to judge the network by")
     return _calibrate(own, np.nan_to_num(probs), true, weights, n_bins)
-
-
-def _target(network: Any, target: str) -> Finite:
-    if target not in network.variables:
-        raise ModelError(f"the network has no node {target!r}{nearest(str(target), network.variables)}")
-    own = network.variables[target]
-    if not isinstance(own, Finite):
-        raise FitError(f"{target!r} is a number, and what is judged are probabilities of states: cut it into Bins")
-    return own
 
 
 def _calibrate(target: Finite, probs: Array, true: npt.NDArray[np.int64], weights: Array, n_bins: int) -> Calibration:

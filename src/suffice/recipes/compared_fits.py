@@ -91,19 +91,17 @@ def as_fits(method: Any, objective: Any, penalty: Any, prior: Any) -> Fits | Non
         if prior is not None:
             raise FitError("with objective= a prior is an objective, too: Bayes(prior)")
         several = objective if isinstance(objective, (list, tuple)) else [objective]
-        named = objective if isinstance(objective, Mapping) else {repr(o): o for o in several}
-        return {str(n): partial(fit, method, objective=o, **_penalty_for(o, penalty)) for n, o in named.items()}
+        named: Mapping[str, Any] = objective if isinstance(objective, Mapping) else {repr(o): o for o in several}
+        fits: dict[str, Callable[[Any], Any]] = {}
+        for name, goal in named.items():  # a penalty is for objectives about one column; mistakes have none
+            takes = penalty is not None and hasattr(goal, "target") and not isinstance(goal, Perceptron)
+            fits[str(name)] = partial(fit, method, objective=goal, **({"penalty": penalty} if takes else {}))
+        return fits
     if not isinstance(method, Mapping) or not any(callable(f) for f in method.values()):
         return None
     if wrong := [n for n, f in method.items() if not callable(f)]:
         raise FitError(f"what is compared are functions of rows, {{'name': lambda rows: fit(graph, rows)}}; {wrong[0]!r} is none")
     return {str(n): f for n, f in method.items()}
-
-
-def _penalty_for(objective: Any, penalty: Any) -> dict[str, Any]:
-    """A penalty is for objectives about one column; mistakes have none."""
-    takes = hasattr(objective, "target") and not isinstance(objective, Perceptron)
-    return {"penalty": penalty} if takes and penalty is not None else {}
 
 
 def compare_fits(data: Any, fits: Fits, folds: int, target: str | None, seed: int, progress: ProgressLike) -> ComparedFits:

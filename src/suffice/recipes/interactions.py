@@ -113,7 +113,11 @@ def prime_parts(generators: Iterable[Names]) -> tuple[Counter[Names], list[tuple
         return closed, []
     around = {n: {m for g in core if n in g for m in g} for g in core for n in g}
     for separator in core:
-        parts = _connected_parts(around, separator)
+        left = {n: sorted(ms - set(separator)) for n, ms in around.items() if n not in separator}
+        parts: list[set[str]] = []  # the connected ones of what is left without the separator
+        for name in sorted(left):
+            if not any(name in part for part in parts):
+                parts.append(set(reach([name], left)))
         if len(parts) > 1:
             primes: list[tuple[Names, ...]] = []
             closed[separator] -= len(parts) - 1
@@ -123,16 +127,6 @@ def prime_parts(generators: Iterable[Names]) -> tuple[Counter[Names], list[tuple
                 primes += found
             return closed, primes
     return closed, [core]
-
-
-def _connected_parts(around: dict[str, set[str]], separator: Names) -> list[set[str]]:
-    """The connected parts of what is left without some variables."""
-    left = {n: sorted(ms - set(separator)) for n, ms in around.items() if n not in separator}
-    parts: list[set[str]] = []
-    for name in sorted(left):
-        if not any(name in part for part in parts):
-            parts.append(set(reach([name], left)))
-    return parts
 
 
 def reduction(generators: Iterable[Names]) -> tuple[list[tuple[Names, Names]], tuple[Names, ...]]:

@@ -143,8 +143,10 @@ def bootstrap(
         find = partial(_by_structural_em, rows, asked, {"seed": seed, "families": regressions}, budget, watch, n)
     else:
         problem = problem_of(given, score, constraints, budget, seed=seed, method=method, families=families)
-        if dry_run:
-            return _plan(problem, method, n)
+        if dry_run:  # n searches and as many samples of the rows, one of which is held, a byte a cell
+            chosen, wanted = with_most_parents(Orders() if method is None else method, problem)
+            plan = Plan.of(wanted, chosen)
+            return plan.times(n, PER_CELL * plan.n_rows * problem.n, plan.n_rows * problem.n)
         names, steps = problem.names, problem.lags
         if isinstance(given, StepWindow) and given.sequences.n_sequences < 2:
             raise DataError(
@@ -153,15 +155,8 @@ def bootstrap(
         rows = given.sequences if isinstance(given, StepWindow) else problem.data.take(names)  # type: ignore[union-attr]
         find = partial(_by_search, rows, asked, {"seed": seed, "families": problem.families}, budget, watch, steps)
     counts, n_done = np.zeros((len(names), len(names))), 0
-    what: dict[str, Any] = {
-        "method": method,
-        "n": n,
-        "score": score,
-        "constraints": constraints,
-        "lags": lags,
-        "families": families,
-    }
-    what |= {"seed": seed, "memory_limit": budget.memory_limit}
+    what: dict[str, Any] = {"method": method, "n": n, "score": score, "constraints": constraints, "lags": lags}
+    what |= {"families": families, "seed": seed, "memory_limit": budget.memory_limit}
     with checkpoint_of(budget.checkpoint, "bootstrap", rows, what) as watch.memory:
         for members in _until_stopped(find, n, watch):
             counts += _arrows(members, names)
@@ -173,13 +168,6 @@ def bootstrap(
     if n_done < n:
         note(f"the bootstrap was stopped after {n_done:,} of {n:,} replicates")
     return Bootstrap(names, counts, n, n_done, watch.seconds, steps, is_directed(method))
-
-
-def _plan(problem: Problem, method: Any, n: int) -> Plan:
-    """The cost of n searches and of as many samples of the rows, one of which is held, a byte a cell."""
-    chosen, asked = with_most_parents(Orders() if method is None else method, problem)
-    plan = Plan.of(asked, chosen)
-    return plan.times(n, PER_CELL * plan.n_rows * problem.n, plan.n_rows * problem.n)
 
 
 def _by_search(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -233,8 +232,11 @@ class StepwiseWalk:
     def _best(self) -> TermChange | None:
         """The step to take; None where there is none."""
         changes = self._changes()
-        if self.tested:
-            return _choose_by_test(changes, self.score.alpha)
+        if self.tested:  # the least significant term goes, if it is not significant; else the most significant comes, if it is
+            if out := [c for c in changes if not c.adds and c.p_value > self.score.alpha]:
+                return max(out, key=lambda c: c.p_value)
+            new = [c for c in changes if c.adds and c.p_value < self.score.alpha]
+            return min(new, key=lambda c: (c.p_value, -c.log_likelihood)) if new else None
         gains = [c.log_likelihood - self._price * (c.df if c.adds else -c.df) for c in changes]
         tie = TIE * (1.0 + abs(self.value))
         top = max(gains, default=-float("inf"))
@@ -263,16 +265,6 @@ class StepwiseWalk:
             result.append(TermChange(adds, term, generators, change, df))
             self.problem.progress.check()
         return result
-
-
-def _choose_by_test(changes: Iterable[TermChange], alpha: float) -> TermChange | None:
-    """The least significant term goes, if it is not significant; else the most significant one comes, if it is."""
-    every = list(changes)
-    out = [c for c in every if not c.adds and c.p_value > alpha]
-    if out:
-        return max(out, key=lambda c: c.p_value)
-    new = [c for c in every if c.adds and c.p_value < alpha]
-    return min(new, key=lambda c: (c.p_value, -c.log_likelihood)) if new else None
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from suffice.cli import arguments
 from suffice.errors import SufficeError
 from suffice.registry import command
 
-Rows = Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")]
+Rows = Annotated[str, Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")]
 
 
 @command("schema")
@@ -31,10 +31,10 @@ def schema_command(data: Rows, as_json: arguments.AsJson = False, **options: Any
 def missing_command(
     data: Rows,
     compare: Annotated[
-        bool, typer.Option("--compare", help="estimates by complete rows, by the cells that are there and by EM, side by side")
+        bool, Option("--compare", help="estimates by complete rows, by the cells that are there and by EM, side by side")
     ] = False,
     graph: Annotated[
-        str | None, typer.Option(help="of --compare: 'a -> b', the graph for EM; found by structural EM if not given")
+        str | None, Option(help="of --compare: 'a -> b', the graph for EM; found by structural EM if not given")
     ] = None,
     as_json: arguments.AsJson = False,
     **options: Any,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
+from typer import Argument
 
 from suffice.cli.arguments import AsJson
 from suffice.errors import SufficeError
@@ -14,8 +14,8 @@ from suffice.registry import command
 
 @command("compare")
 def compare(
-    truth: Annotated[str, typer.Argument(metavar="TRUTH", help="a network or a graph")],
-    learned: Annotated[str, typer.Argument(metavar="LEARNED", help="a network or a graph")],
+    truth: Annotated[str, Argument(metavar="TRUTH", help="a network or a graph")],
+    learned: Annotated[str, Argument(metavar="LEARNED", help="a network or a graph")],
     as_json: AsJson = False,
 ) -> None:
     """Compare two graphs, and two networks' distributions where both have parameters."""

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from suffice.cli import arguments
 from suffice.cli.arguments import OF_GAPS, Options, note_unheard, refuse
@@ -30,42 +30,40 @@ FOR_LABELS = "is for a chain of labels: give --chain LABEL with it", ""
 def fit(
     graph: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="GRAPH_OR_MODEL",
             help="'a -> b; b -> c', a text file with that, or a network's file; of sequences a template: 'x[-1] -> x'; without "
             "arrows 'a -- b; b -- c', or all: every column with every other. With --rbm it is left out",
         ),
     ],
     data: Annotated[
-        str | None, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet .conll, a glob in quotes; or .stats")
+        str | None, Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet .conll, a glob in quotes; or .stats")
     ] = None,
     *,
-    out: Annotated[
-        str, typer.Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")
-    ],
+    out: Annotated[str, Option("-o", "--out", metavar="MODEL", help="where to write the network; the suffix says the format")],
     by: arguments.By = None,
     order: arguments.Order = None,
     gaps: arguments.Gaps = "refuse",
     first: arguments.First = None,
     prior: Annotated[
         str,
-        typer.Option(
+        Option(
             help="mle or <priors>, most with a number, bdeu:10, or several: bdeu:1+nig; bdeu:auto, dirichlet:auto, "
             "logistic-normal:auto, nig:auto or gamma:auto take the number with the largest evidence; options after slashes: "
             "nig:1/df=5, logistic-normal/correlated; of a node: lung=bdeu:10, or "
             "pseudo-counts 'lung=9,1;1,1', one line for each configuration of its parents"
         ),
     ] = "mle",
-    estimate: Annotated[str, typer.Option(help="with a prior: mean or mode of the posterior")] = "mean",
+    estimate: Annotated[str, Option(help="with a prior: mean or mode of the posterior")] = "mean",
     undirected: Annotated[
-        bool, typer.Option("--undirected", help="the graph has no arrows: fit a Markov network, written as .uai or .json")
+        bool, Option("--undirected", help="the graph has no arrows: fit a Markov network, written as .uai or .json")
     ] = False,
     interactions: Annotated[
-        int | None, typer.Option(metavar="K", help="of undirected models: no interactions of more than K variables", min=1)
+        int | None, Option(metavar="K", help="of undirected models: no interactions of more than K variables", min=1)
     ] = None,
     objective: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="the principle: likelihood (if not given) or bayes:PRIOR; of a network conditional:NAME or margin:NAME; of "
             "undirected models conditional:NAME, max-entropy, pseudo, cd:1 or pcd:1; of labels conditional (if not given), "
             "perceptron or margin; the words are <objectives>"
@@ -73,34 +71,31 @@ def fit(
     ] = None,
     penalty: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="on the weights w of undirected models, labels, conditional:NAME and margin:NAME: l1:X for XΣ|w|, l2:X for "
             "XΣw², or l1:X+l2:X"
         ),
     ] = None,
     rbm: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="fit a restricted Boltzmann machine with N hidden units, without a graph", min=1),
+        int | None, Option(metavar="N", help="fit a restricted Boltzmann machine with N hidden units, without a graph", min=1)
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="of --rbm: passes over the rows; 10 if not given", min=1)] = None,
+    epochs: Annotated[int | None, Option(help="of --rbm: passes over the rows; 10 if not given", min=1)] = None,
     chain: Annotated[
-        str | None,
-        typer.Option("--chain", metavar="LABEL", help="fit a conditional random field of this column, without a graph"),
+        str | None, Option(metavar="LABEL", help="fit a conditional random field of this column, without a graph")
     ] = None,
     features: Annotated[
-        str | None,
-        typer.Option(help="of --chain: columns around a label and what is derived of them: 'word@-1,0,1; suffix3; shape'"),
+        str | None, Option(help="of --chain: columns around a label and what is derived of them: 'word@-1,0,1; suffix3; shape'")
     ] = None,
-    min_count: Annotated[int, typer.Option(help="of --chain: weights of pairs that occur so often", min=1)] = 1,
+    min_count: Annotated[int, Option(help="of --chain: weights of pairs that occur so often", min=1)] = 1,
     transitions: Annotated[
         str | None,
-        typer.Option(help="of --chain: which labels may follow which: bio, bioes, 'forbid: O -> I-x; <s> -> I-x' or 'only: …'"),
+        Option(help="of --chain: which labels may follow which: bio, bioes, 'forbid: O -> I-x; <s> -> I-x' or 'only: …'"),
     ] = None,
     labels_back: Annotated[
-        int | None, typer.Option(help="of --chain: 2 for weights of three labels in a row; 1 if not given", min=1, max=2)
+        int | None, Option(help="of --chain: 2 for weights of three labels in a row; 1 if not given", min=1, max=2)
     ] = None,
     label_weights: Annotated[
-        str | None, typer.Option(help="of --chain: how much worse it is to miss some labels: B-PER=5,I-PER=2")
+        str | None, Option(help="of --chain: how much worse it is to miss some labels: B-PER=5,I-PER=2")
     ] = None,
     family: arguments.FamilyWords = None,
     shared: arguments.SharedWords = None,
@@ -112,35 +107,27 @@ def fit(
     start: arguments.StartModel = None,
     fixed: arguments.FixedWords = None,
     seed: Annotated[
-        int | None, typer.Option(help="of EM and of draws: the same seed gives the same result; 0 if not given", min=0)
+        int | None, Option(help="of EM and of draws: the same seed gives the same result; 0 if not given", min=0)
     ] = None,
-    max_iter: Annotated[
-        int | None, typer.Option(help="of EM: at most so many iterations a start; 500 if not given", min=1)
-    ] = None,
+    max_iter: Annotated[int | None, Option(help="of EM: at most so many iterations a start; 500 if not given", min=1)] = None,
     tol: Annotated[
-        float | None, typer.Option(help="of EM: the gain of an iteration, in nats, that ends a climb; 1e-6 if not given")
+        float | None, Option(help="of EM: the gain of an iteration, in nats, that ends a climb; 1e-6 if not given")
     ] = None,
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="of EM, --rbm, cd and pcd: stop, take the best so far")
+        float | None, Option(metavar="SECONDS", help="of EM, --rbm, cd and pcd: stop, take the best so far")
     ] = None,
     memory_limit: arguments.MemoryLimit = None,
     checkpoint: arguments.CheckpointDir = None,
     information: Annotated[
-        bool | None,
-        typer.Option(help="after EM: the file holds what intervals need; up to 100 parameters if not given"),
+        bool | None, Option(help="after EM: the file holds what intervals need; up to 100 parameters if not given")
     ] = None,
     missing_depends_on: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="A=A,B",
-            help="gaps of A depend on A and B, which becomes part of the model (may be repeated)",
-        ),
+        Option(metavar="A=A,B", help="gaps of A depend on A and B, which becomes part of the model (may be repeated)"),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what EM would cost; nothing is written")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="only estimate what EM would cost; nothing is written")] = False,
     report: arguments.ReportFile = None,
-    statistics: Annotated[
-        str | None, typer.Option(metavar="STATS", help="also write the statistics, to be merged or refitted")
-    ] = None,
+    statistics: Annotated[str | None, Option(metavar="STATS", help="also write the statistics, to be merged or refitted")] = None,
     **options: Any,
 ) -> None:
     """Fit a graph's parameters to data: where cells are missing, or variables hidden, by EM, of which Ctrl-C takes the best so

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from suffice.cli import arguments
 from suffice.cli.arguments import Options, refuse
@@ -28,69 +28,65 @@ from suffice.structure.tests.independence import TableTest
 def learn(
     data: arguments.DataFile,
     out: Annotated[
-        str | None,
-        typer.Option("-o", "--out", metavar="MODEL", help="where to write the fitted network; the suffix says the format"),
+        str | None, Option("-o", "--out", metavar="MODEL", help="where to write the fitted network; the suffix says the format")
     ] = None,
     by: arguments.By = None,
     order: arguments.Order = None,
     gaps: arguments.Gaps = "refuse",
     lags: Annotated[
-        int | None, typer.Option(metavar="K", help="of sequences: parents up to so many steps back; 1 if not given", min=0)
+        int | None, Option(metavar="K", help="of sequences: parents up to so many steps back; 1 if not given", min=0)
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="<methods>; orders if not given, hill-climb where cells are missing; tan:TARGET names the class; glasso, "
             "neighbourhoods, decomposable, stepwise and chow-liu-graph find graphs without arrows"
         ),
     ] = None,
     penalty: Annotated[
-        str | None, typer.Option(metavar="X", help="of glasso and neighbourhoods: one penalty; a path of them if not given")
+        str | None, Option(metavar="X", help="of glasso and neighbourhoods: one penalty; a path of them if not given")
     ] = None,
     select: Annotated[
-        str | None, typer.Option(help="of glasso and neighbourhoods: which penalty of the path: ebic:0.5, stars:0.05 or cv:5")
+        str | None, Option(help="of glasso and neighbourhoods: which penalty of the path: ebic:0.5, stars:0.05 or cv:5")
     ] = None,
     score: Annotated[
         str | None,
-        typer.Option(help="<scores>; bic if not given; ebic:1; or the evidence by a prior, bdeu:1, or by several: bdeu:1+bge"),
+        Option(help="<scores>; bic if not given; ebic:1; or the evidence by a prior, bdeu:1, or by several: bdeu:1+bge"),
     ] = None,
     structure_prior: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="WORD",
             help="beside any score: koller-friedman (every number of parents equally probable), or castelo-siebes:0.1 (how "
             "probable each direction of an edge is that no --belief is about)",
         ),
     ] = None,
-    belief: Annotated[
-        list[str] | None, typer.Option(metavar="A,B=P", help="how probable the edge A -> B is (may be repeated)")
-    ] = None,
-    max_parents: Annotated[int | None, typer.Option(help="at most so many parents", min=0)] = None,
-    require: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must be there")] = None,
-    forbid: Annotated[list[str] | None, typer.Option(metavar="A,B", help="the edge A -> B must not be there")] = None,
+    belief: Annotated[list[str] | None, Option(metavar="A,B=P", help="how probable the edge A -> B is (may be repeated)")] = None,
+    max_parents: Annotated[int | None, Option(help="at most so many parents", min=0)] = None,
+    require: Annotated[list[str] | None, Option(metavar="A,B", help="the edge A -> B must be there")] = None,
+    forbid: Annotated[list[str] | None, Option(metavar="A,B", help="the edge A -> B must not be there")] = None,
     tiers: Annotated[
-        str | None, typer.Option(metavar="FILE", help="a tier of names on each line; no edge leads to an earlier tier")
+        str | None, Option(metavar="FILE", help="a tier of names on each line; no edge leads to an earlier tier")
     ] = None,
-    restarts: Annotated[int | None, typer.Option(help="start so many times again (methods that can)", min=0)] = None,
-    alpha: Annotated[float | None, typer.Option(help="the level of the independence tests (pc, mmhc)")] = None,
+    restarts: Annotated[int | None, Option(help="start so many times again (methods that can)", min=0)] = None,
+    alpha: Annotated[float | None, Option(help="the level of the independence tests (pc, mmhc)")] = None,
     test: Annotated[
-        str | None,
-        typer.Option(help="the test of pc and mmhc: <tests>; likelihood-ratio is for states and numbers together"),
+        str | None, Option(help="the test of pc and mmhc: <tests>; likelihood-ratio is for states and numbers together")
     ] = None,
-    prior: Annotated[str | None, typer.Option(help="for the parameters, as in fit; bdeu:1+nig if not given")] = None,
+    prior: Annotated[str | None, Option(help="for the parameters, as in fit; bdeu:1+nig if not given")] = None,
     family: arguments.FamilyWords = None,
     hidden: arguments.HiddenWords = None,
     starts: arguments.Starts = None,
     bootstrap: Annotated[
-        int | None, typer.Option(metavar="N", help="search in N resamples, too: how often each edge is found", min=1)
+        int | None, Option(metavar="N", help="search in N resamples, too: how often each edge is found", min=1)
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="say of each edge why it is there")] = False,
-    time_limit: Annotated[float | None, typer.Option(metavar="SECONDS", help="stop the search, take the best so far")] = None,
+    explain: Annotated[bool, Option("--explain", help="say of each edge why it is there")] = False,
+    time_limit: Annotated[float | None, Option(metavar="SECONDS", help="stop the search, take the best so far")] = None,
     memory_limit: arguments.MemoryLimit = None,
     checkpoint: arguments.CheckpointDir = None,
-    seed: Annotated[int, typer.Option(help="the same seed gives the same graph", min=0)] = 0,
-    threads: Annotated[int | None, typer.Option(help="how many threads; all that there are if not given", min=1)] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
+    seed: Annotated[int, Option(help="the same seed gives the same graph", min=0)] = 0,
+    threads: Annotated[int | None, Option(help="how many threads; all that there are if not given", min=1)] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="only estimate what search or --bootstrap would cost")] = False,
     report: arguments.ReportFile = None,
     as_json: arguments.AsJson = False,
     **options: Any,

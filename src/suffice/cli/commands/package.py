@@ -7,7 +7,7 @@ import time
 from functools import partial
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from suffice.cli.arguments import AsJson
 from suffice.errors import SufficeError
@@ -28,9 +28,9 @@ def networks_command(as_json: AsJson = False) -> None:
 
 @command("demo")
 def demo(
-    what: Annotated[str, typer.Argument(metavar="[WHAT]", help="networks (if not given), or sequences")] = "networks",
-    rows: Annotated[int, typer.Option("-n", help="of networks: how many rows to draw", min=1)] = 100_000,
-    seed: Annotated[int, typer.Option(help="the same seed gives the same rows", min=0)] = 0,
+    what: Annotated[str, Argument(metavar="[WHAT]", help="networks (if not given), or sequences")] = "networks",
+    rows: Annotated[int, Option("-n", help="of networks: how many rows to draw", min=1)] = 100_000,
+    seed: Annotated[int, Option(help="the same seed gives the same rows", min=0)] = 0,
 ) -> None:
     """Draw rows from the ALARM network, fit its 37 tables again, and show how close they come; or learn from sequences."""
     if what not in ("networks", "sequences"):

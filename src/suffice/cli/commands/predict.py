@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
+from typer import Argument, BadParameter, Option
 
 from suffice.basis.libraries import pa
 from suffice.cli.arguments import By, Keep, Model, Order, RowsOut, TextOptions, Unknown, with_options
@@ -24,28 +24,24 @@ if TYPE_CHECKING:
 @with_options(TextOptions)
 def predict_command(
     model: Model,
-    data: Annotated[
-        str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes; cells may be missing")
-    ],
+    data: Annotated[str, Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes; cells may be missing")],
     target: Annotated[
         str | None,
-        typer.Option(
-            "--target", metavar="NAME", help="the variable to predict; its own column is not read. A machine has its hidden units"
-        ),
+        Option(metavar="NAME", help="the variable to predict; its own column is not read. A machine has its hidden units"),
     ] = None,
     out: RowsOut = None,
     by: By = None,
     order: Order = None,
     keep: Keep = None,
     method: Annotated[
-        str, typer.Option(help="exact, or lw:10000: rows without a formula, where a regression lacks a number, are drawn for")
+        str, Option(help="exact, or lw:10000: rows without a formula, where a regression lacks a number, are drawn for")
     ] = "exact",
     interval: Annotated[
         float | None,
-        typer.Option(metavar="LEVEL", help="0.95: with credible intervals of the probabilities, or of the mean, in each row"),
+        Option(metavar="LEVEL", help="0.95: with credible intervals of the probabilities, or of the mean, in each row"),
     ] = None,
-    draws: Annotated[int, typer.Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
-    seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
+    draws: Annotated[int, Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
+    seed: Annotated[int, Option(help="the same seed gives the same draws", min=0)] = 0,
     unknown: Unknown = "refuse",
     **options: Any,
 ) -> None:
@@ -78,7 +74,7 @@ def predict_command(
     if opened.file_kind == "rbm":
         return _hidden_units(opened, data, target, out, keep, read.missing)
     if target is None:
-        raise typer.BadParameter("a network needs the variable to predict", param_hint="--target")
+        raise BadParameter("a network needs the variable to predict", param_hint="--target")
     how = words.sampler_of(method)
     bn = inputs.network_of(model, "suffice decode, smooth or filter infer what it hides, suffice forecast what comes next")
     measures(bn, target)
@@ -96,22 +92,20 @@ def predict_command(
 @with_options(TextOptions)
 def impute_command(
     model: Model,
-    data: Annotated[str, typer.Argument(metavar="DATA", help="rows with missing cells: .csv .csv.gz .parquet, a glob in quotes")],
+    data: Annotated[str, Argument(metavar="DATA", help="rows with missing cells: .csv .csv.gz .parquet, a glob in quotes")],
     out: RowsOut = None,
     joint: Annotated[
-        bool, typer.Option("--joint", help="all missing cells of a row by the states that are most probable together")
+        bool, Option("--joint", help="all missing cells of a row by the states that are most probable together")
     ] = False,
     draws: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", help="multiple imputation: N filled tables, one after another, numbered in the column draw", min=1
-        ),
+        Option(metavar="N", help="multiple imputation: N filled tables, one after another, numbered in the column draw", min=1),
     ] = None,
     redraw: Annotated[
         bool | None,
-        typer.Option(help="of --draws: the parameters are drawn anew for each table, or held; where they can be if not given"),
+        Option(help="of --draws: the parameters are drawn anew for each table, or held; where they can be if not given"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
+    seed: Annotated[int, Option(help="the same seed gives the same draws", min=0)] = 0,
     unknown: Unknown = "refuse",
     **options: Any,
 ) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
+from typer import Argument, Option
 
 from suffice.cli.arguments import AsJson, Model
 from suffice.errors import FitError, ModelError, SufficeError, TooLarge, checked_level, listing
@@ -33,34 +33,33 @@ def query(
     model: Model,
     question: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="QUESTION",
             help="'P(a, b | c=x, d=1.5)'. a=yes before the bar asks for that probability alone; c=[0.2,0.8] gives one likelihood "
             "per state; names and states with blanks or marks stand in quotes. --all and --mpe need only evidence: 'c=x'",
         ),
     ] = "",
     mpe: Annotated[
-        bool, typer.Option("--mpe", help="the most probable states together: of the targets, or of all that is not observed")
+        bool, Option("--mpe", help="the most probable states together: of the targets, or of all that is not observed")
     ] = False,
-    marginals: Annotated[bool, typer.Option("--all", help="the distribution of every node given the evidence")] = False,
-    do: Annotated[
-        list[str] | None, typer.Option("--do", metavar="X=YES", help="first set a variable from outside (may be repeated)")
-    ] = None,
+    marginals: Annotated[bool, Option("--all", help="the distribution of every node given the evidence")] = False,
+    do: Annotated[list[str] | None, Option(metavar="X=YES", help="first set a variable from outside (may be repeated)")] = None,
     interval: Annotated[
-        float | None, typer.Option(metavar="LEVEL", help="0.95: with credible intervals, from the posterior of the parameters")
+        float | None, Option(metavar="LEVEL", help="0.95: with credible intervals, from the posterior of the parameters")
     ] = None,
-    draws: Annotated[int, typer.Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
-    method: Annotated[str, typer.Option(help="exact, or by draws: lw:10000 (likelihood weighting) or gibbs:10000")] = "exact",
-    seed: Annotated[int, typer.Option(help="the same seed gives the same draws", min=0)] = 0,
+    draws: Annotated[int, Option(help="draws of the parameters for --interval, at least 1000", min=1000)] = 1000,
+    method: Annotated[str, Option(help="exact, or by draws: lw:10000 (likelihood weighting) or gibbs:10000")] = "exact",
+    seed: Annotated[int, Option(help="the same seed gives the same draws", min=0)] = 0,
     time_limit: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="of --all with --interval: nodes for which there is no time are told without one"),
+        Option(metavar="SECONDS", help="of --all with --interval: nodes for which there is no time are told without one"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a network: probabilities given evidence, most probable states, effects of interventions."""
     from suffice.cli import inputs
     from suffice.cli.words import vocabulary as words
+    from suffice.models.parts.closed_forms import NoFormula
 
     how = words.sampler_of(method)
     if interval is not None:
@@ -90,18 +89,10 @@ def query(
         return
     told = {"targets": list(asked.targets or answer), **facts(answer, asked.states)}
     told |= {"evidence": given, "do": set_to, "interval": interval}
-    exactly = how is None  # draws are asked for where exact answers cost too much
-    print(json.dumps(told | {"log_prob_of_evidence": _log_prob(bn, given) if exactly else None}, ensure_ascii=False))
-
-
-def _log_prob(bn: BayesNet, given: dict[str, Any]) -> float | None:
-    """ln p(given), nothing where it has no formula: the answer may not depend on what lacks one."""
-    from suffice.models.parts.closed_forms import NoFormula
-
-    try:
-        return bn.log_prob_of(given)
-    except NoFormula:
-        return None
+    told["log_prob_of_evidence"] = None
+    with suppress(NoFormula):  # the answer may not depend on what lacks one; draws are asked for where exact answers cost much
+        told["log_prob_of_evidence"] = bn.log_prob_of(given) if how is None else None
+    print(json.dumps(told, ensure_ascii=False))
 
 
 @contextmanager

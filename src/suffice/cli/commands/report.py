@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from suffice.cli import arguments
 from suffice.cli.arguments import Options
@@ -18,14 +18,13 @@ from suffice.registry import command
 def report(
     model: arguments.Model,
     data: Annotated[
-        str | None, typer.Argument(metavar="[DATA]", help="rows that it was learned from, or others: .csv .csv.gz .parquet")
+        str | None, Argument(metavar="[DATA]", help="rows that it was learned from, or others: .csv .csv.gz .parquet")
     ] = None,
     *,
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="where the report goes: one HTML file")],
+    out: Annotated[str, Option("--out", "-o", metavar="FILE", help="where the report goes: one HTML file")],
     held_out: Annotated[
         str | None,
-        typer.Option(
-            "--held-out",
+        Option(
             metavar="DATA2",
             help="rows that the model was not fitted from, to judge it by; else a fifth of DATA is set aside, and what is "
             "fitted again from the rest is judged",

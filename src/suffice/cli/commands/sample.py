@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from suffice.cli.arguments import Model, RowsOut
 from suffice.errors import SufficeError, quantity
@@ -15,10 +15,10 @@ from suffice.registry import command
 @command("sample")
 def sample(
     model: Model,
-    n: Annotated[int, typer.Option("-n", help="how many rows; of a chain, how many sequences", min=0)],
+    n: Annotated[int, Option("-n", help="how many rows; of a chain, how many sequences", min=0)],
     out: RowsOut = None,
-    length: Annotated[int | None, typer.Option("--length", help="of a chain: how many steps each sequence has", min=1)] = None,
-    seed: Annotated[int | None, typer.Option(help="the same seed gives the same rows", min=0)] = None,
+    length: Annotated[int | None, Option(help="of a chain: how many steps each sequence has", min=1)] = None,
+    seed: Annotated[int | None, Option(help="the same seed gives the same rows", min=0)] = None,
 ) -> None:
     """Draw rows from a network, or sequences from a chain."""
     from suffice.cli import inputs

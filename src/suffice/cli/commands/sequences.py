@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
-import typer
+from typer import Option
 
 from suffice.basis.libraries import pa, pc
 from suffice.cli.arguments import Chained, Interval, Keep, StepOptions, Steps, with_options
@@ -23,9 +23,9 @@ from suffice.registry import command
 def decode(
     model: Chained,
     data: Steps,
-    best: Annotated[int, typer.Option(metavar="K", help="the K most probable paths, NAME_1, NAME_2, ..., with ln p", min=1)] = 1,
+    best: Annotated[int, Option(metavar="K", help="the K most probable paths, NAME_1, NAME_2, ..., with ln p", min=1)] = 1,
     posterior: Annotated[
-        bool, typer.Option("--posterior", help="the most probable state of each cell by itself, not of all together")
+        bool, Option("--posterior", help="the most probable state of each cell by itself, not of all together")
     ] = False,
     keep: Keep = None,
     **options: Any,
@@ -75,17 +75,13 @@ def _infer(how: str, model: str, data: str, interval: float | None, keep: list[s
 def forecast(
     model: Chained,
     data: Steps,
-    steps: Annotated[int, typer.Option("--steps", help="how many steps ahead", min=1)] = 1,
+    steps: Annotated[int, Option(help="how many steps ahead", min=1)] = 1,
     interval: Interval = None,
     given: Annotated[
         str | None,
-        typer.Option(
-            "--given",
-            metavar="FILE",
-            help="known columns of these steps, such as inputs: a row for each, or for each of each sequence",
-        ),
+        Option(metavar="FILE", help="known columns of these steps, such as inputs: a row for each, or for each of each sequence"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="of draws, where there is no closed form: the same seed gives the same", min=0)] = 0,
+    seed: Annotated[int, Option(help="of draws, where there is no closed form: the same seed gives the same", min=0)] = 0,
     **options: Any,
 ) -> None:
     """Forecast the next steps of each sequence: probabilities of states, means and deviations of numbers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from suffice.cli.arguments import AsJson, Model
 from suffice.errors import SufficeError
@@ -18,9 +18,9 @@ FEW = 12
 @command("show")
 def show(
     model: Model,
-    node: Annotated[list[str] | None, typer.Option("--node", help="show the distribution of this node (may be repeated)")] = None,
-    dot: Annotated[bool, typer.Option("--dot", help="print the graph in Graphviz's language")] = False,
-    top: Annotated[int, typer.Option(help="of a conditional random field: so many of its largest weights", min=1)] = 20,
+    node: Annotated[list[str] | None, Option(help="show the distribution of this node (may be repeated)")] = None,
+    dot: Annotated[bool, Option("--dot", help="print the graph in Graphviz's language")] = False,
+    top: Annotated[int, Option(help="of a conditional random field: so many of its largest weights", min=1)] = 20,
     as_json: AsJson = False,
 ) -> None:
     """Print a network: its nodes, with the coefficients of regressions, or the distributions of some; of a chain its tables."""
@@ -55,24 +55,18 @@ def show(
 @command("draw")
 def draw(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="a network or a chain as `suffice show` takes it, or a graph: 'a -> b; b -> c'")
+        str, Argument(metavar="MODEL", help="a network or a chain as `suffice show` takes it, or a graph: 'a -> b; b -> c'")
     ],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FILE", help="where the picture goes: .svg, .png or .pdf")],
-    given: Annotated[
-        list[str] | None, typer.Option("--given", metavar="X=YES", help="what is observed (may be repeated): 'x=yes, y=1.5'")
-    ] = None,
-    do: Annotated[
-        list[str] | None, typer.Option("--do", metavar="X=YES", help="first set a variable from outside (may be repeated)")
-    ] = None,
+    out: Annotated[str, Option("--out", "-o", metavar="FILE", help="where the picture goes: .svg, .png or .pdf")],
+    given: Annotated[list[str] | None, Option(metavar="X=YES", help="what is observed (may be repeated): 'x=yes, y=1.5'")] = None,
+    do: Annotated[list[str] | None, Option(metavar="X=YES", help="first set a variable from outside (may be repeated)")] = None,
     interval: Annotated[
-        float, typer.Option(metavar="LEVEL", help="of the credible intervals of beliefs, where a posterior is kept; 0: none")
+        float, Option(metavar="LEVEL", help="of the credible intervals of beliefs, where a posterior is kept; 0: none")
     ] = 0.95,
-    focus: Annotated[
-        list[str] | None, typer.Option("--focus", metavar="NODE", help="only what is near this node (may be repeated)")
-    ] = None,
-    steps: Annotated[int, typer.Option(help="how many edges from the focus", min=0)] = 1,
+    focus: Annotated[list[str] | None, Option(metavar="NODE", help="only what is near this node (may be repeated)")] = None,
+    steps: Annotated[int, Option(help="how many edges from the focus", min=0)] = 1,
     against: Annotated[
-        str | None, typer.Option("--against", metavar="MODEL2", help="the edges of both, in four kinds of lines, without beliefs")
+        str | None, Option(metavar="MODEL2", help="the edges of both, in four kinds of lines, without beliefs")
     ] = None,
 ) -> None:
     """Draw a network, what it believes given evidence, or how the edges of two differ."""
@@ -119,13 +113,12 @@ def _beliefs(text: str, shown: Any, given: list[str], do: list[str], interval: f
 @command("explore")
 def explore(
     model: Annotated[
-        str | None,
-        typer.Argument(metavar="[MODEL]", help="a network, as `suffice show` takes it; else the page offers some"),
+        str | None, Argument(metavar="[MODEL]", help="a network, as `suffice show` takes it; else the page offers some")
     ] = None,
-    data: Annotated[str | None, typer.Argument(metavar="[DATA]", help="rows: .csv .csv.gz .parquet, a glob in quotes")] = None,
-    against: Annotated[str | None, typer.Option("--against", metavar="MODEL2", help="a network to compare it with")] = None,
-    port: Annotated[int, typer.Option(help="where on this machine; one that is free, if not given", min=0, max=65535)] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="print the address only, and open nothing")] = False,
+    data: Annotated[str | None, Argument(metavar="[DATA]", help="rows: .csv .csv.gz .parquet, a glob in quotes")] = None,
+    against: Annotated[str | None, Option(metavar="MODEL2", help="a network to compare it with")] = None,
+    port: Annotated[int, Option(help="where on this machine; one that is free, if not given", min=0, max=65535)] = 0,
+    no_browser: Annotated[bool, Option("--no-browser", help="print the address only, and open nothing")] = False,
 ) -> None:
     """Show a network and data on a page of this machine that answers clicks, learns and compares."""
     from suffice.explorer.serving import explore as started
@@ -137,7 +130,7 @@ def explore(
 
 
 @command("convert")
-def convert(source: Annotated[str, typer.Argument(metavar="IN")], target: Annotated[str, typer.Argument(metavar="OUT")]) -> None:
+def convert(source: Annotated[str, Argument(metavar="IN")], target: Annotated[str, Argument(metavar="OUT")]) -> None:
     """Read a network in one format and write it in another; the suffixes say which. Chains are written as .json."""
     from suffice.cli import inputs
     from suffice.formats import writable, write

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from suffice.cli import arguments
 from suffice.errors import SufficeError, bytes_in_words, quantity
@@ -16,32 +16,26 @@ from suffice.registry import command
 if TYPE_CHECKING:
     from suffice.statistics import Statistics
 
-StatisticsOut = Annotated[str, typer.Option("-o", "--out", metavar="STATS", help="where to write the statistics: .stats")]
+StatisticsOut = Annotated[str, Option("-o", "--out", metavar="STATS", help="where to write the statistics: .stats")]
 
 
 @command("gather")
 @arguments.with_options(arguments.ColumnOptions)
 def gather(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
-    graph: Annotated[
-        str | None, typer.Argument(metavar="[GRAPH]", help="a graph or a network whose statistics are gathered")
-    ] = None,
+    data: Annotated[str, Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
+    graph: Annotated[str | None, Argument(metavar="[GRAPH]", help="a graph or a network whose statistics are gathered")] = None,
     out: StatisticsOut = "",
     max_parents: Annotated[
-        int | None,
-        typer.Option(metavar="K", help="all that searches with up to K parents need, beside a graph or without one", min=0),
+        int | None, Option(metavar="K", help="all that searches with up to K parents need, beside a graph or without one", min=0)
     ] = None,
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="the tables of all pairs, enough for chow-liu: the same as --max-parents 1")
+        bool, Option("--pairs", help="the tables of all pairs, enough for chow-liu: the same as --max-parents 1")
     ] = False,
     min_count: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="leave out cells, and moments, of less than N rows; the file says so", min=2),
+        int | None, Option(metavar="N", help="leave out cells, and moments, of less than N rows; the file says so", min=2)
     ] = None,
-    memory_limit: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="what the statistics may take; 2GiB if not given")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say how large the statistics would be")] = False,
+    memory_limit: Annotated[str | None, Option(metavar="SIZE", help="what the statistics may take; 2GiB if not given")] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="only say how large the statistics would be")] = False,
     as_json: arguments.AsJson = False,
     **options: Any,
 ) -> None:
@@ -78,10 +72,10 @@ def gather(
 
 @command("merge")
 def merge(
-    files: Annotated[list[str], typer.Argument(metavar="A.stats B.stats ...", help="statistics of the same graph or columns")],
+    files: Annotated[list[str], Argument(metavar="A.stats B.stats ...", help="statistics of the same graph or columns")],
     out: StatisticsOut = "",
     decay: Annotated[
-        float, typer.Option(metavar="SHARE", help="before each file is added, those before it keep so much of their weight")
+        float, Option(metavar="SHARE", help="before each file is added, those before it keep so much of their weight")
     ] = 1.0,
 ) -> None:
     """Add statistics of several sites, or times: what the rows of all of them together would give."""

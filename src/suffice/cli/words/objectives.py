@@ -103,18 +103,15 @@ def penalty_of(words: str | None) -> Any:
     >>> penalty_of("l1:0.1+l2:1"), penalty_of(None)
     (L1(0.1) + L2(1.0), None)
     """
-    if words is None:
-        return None
-    parts = [_penalty(word) for word in words.split("+")]
-    return sum(parts[1:], start=parts[0])
-
-
-def _penalty(words: str) -> Any:
-    text = words.strip().lower()
-    penalty = find("penalties", text.partition(":")[0])
-    if penalty is None or ":" not in text:
-        raise SufficeError(f"--penalty is l1:0.1, l2:1, or their sum, l1:0.1+l2:1; not {words!r}")
-    return penalty.of_word(text, {})
+    total = None
+    for word in () if words is None else words.split("+"):
+        text = word.strip().lower()
+        penalty = find("penalties", text.partition(":")[0])
+        if penalty is None or ":" not in text:
+            raise SufficeError(f"--penalty is l1:0.1, l2:1, or their sum, l1:0.1+l2:1; not {word!r}")
+        own = penalty.of_word(text, {})
+        total = own if total is None else total + own
+    return total
 
 
 def objective_of(words: str | None, target: str | None = None) -> Any:

@@ -138,7 +138,10 @@ def read_rows(block: ProbabilityBlock, codes_of: Codes, *, colon: bool) -> None:
     while words[tokens.at] == "(":
         at = tokens.at
         if words[at + 1 + len(codes) : at + skip] != closing:
-            raise _misshapen(block, len(codes), colon)
+            tokens.at += 1
+            if (n := len(tokens.until(")"))) != len(codes):
+                raise tokens.error(f"the row names {n} states for the {len(codes)} parents of {show(block.child.name)}", at)
+            raise tokens.unexpected_token("':'" if colon else "')'")
         row = 0
         for k, code in enumerate(codes, start=at + 1):
             found = code.get(words[k])
@@ -161,12 +164,3 @@ def _code(block: ProbabilityBlock, k: int, codes: dict[str, int]) -> int:
     if found is None:
         raise block.tokens.error(f"variable {show(parent.name)} has no state {show(state)}{hint(state, parent.states)}", at)
     return found
-
-
-def _misshapen(block: ProbabilityBlock, n_parents: int, colon: bool) -> FormatError:
-    tokens, at = block.tokens, block.tokens.at
-    tokens.at += 1
-    n = len(tokens.until(")"))
-    if n != n_parents:
-        return tokens.error(f"the row names {n} states for the {n_parents} parents of {show(block.child.name)}", at)
-    return tokens.unexpected_token("':'" if colon else "')'")

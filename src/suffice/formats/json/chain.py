@@ -32,7 +32,7 @@ from suffice.incomplete.first_slices import Diffuse, Free, Given, Stationary
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import parameter_names
 from suffice.statistics.file import variable_from_dict, variable_to_dict
-from suffice.variables import Variable, by_name
+from suffice.variables import by_name
 
 FIRST: dict[str, Any] = {"free": Free, "stationary": Stationary, "diffuse": Diffuse, "given": Given}
 
@@ -64,7 +64,9 @@ def _chain(d: dict[str, Any]) -> Chain:
         raise FormatError(f"the first slices are {', '.join(FIRST)}, not {d['first']!r}")
     kind = FIRST[d["first"]]
     wanted = parameter_names(template, Free() if kind is Given else kind(), d["cpds"])
-    known = _aliases(template, variables) | {n: rename(variables[base], n) for n, (base, _) in wanted.items()}
+    at_lags = [(n, relative_name(n, k)) for n in variables for k in (0, *template.lags.get(n, ()))]
+    known = {alias: rename(variables[n], alias) for n, alias in at_lags}
+    known |= {n: rename(variables[base], n) for n, (base, _) in wanted.items()}
     prior = None if d["prior"] is None else prior_from_dict(d["prior"])
     statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], known)
     cpds = {
@@ -85,12 +87,6 @@ def _fixed_nodes(said: dict[str, Any], cpds: dict[str, Cpd]) -> dict[str, bool |
         if node not in cpds or (isinstance(known, tuple) and not set(known) <= set(cpds[node].entries)):
             raise FormatError(f"the file says that {known} of {node!r} was fixed, and the chain has no such parameters")
     return fixed
-
-
-def _aliases(template: Template, variables: dict[str, Variable]) -> dict[str, Variable]:
-    """The variables of a slice under their names at all lags."""
-    names = [(n, relative_name(n, k)) for n in variables for k in (0, *template.lags.get(n, ()))]
-    return {alias: rename(variables[n], alias) for n, alias in names}
 
 
 READERS = {"chain": ("chain", _chain)}

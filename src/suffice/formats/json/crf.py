@@ -35,8 +35,6 @@ from suffice.models.linear_chain.wider_features import WiderFeatures
 from suffice.models.linear_chain.windows import Derived, LinearChain, Lower, Prefix, Shape, Suffix, Window
 
 KINDS: dict[str, Any] = {"suffix": Suffix, "prefix": Prefix, "shape": Shape, "lower": Lower, "derived": Derived}
-
-
 RULES: dict[str, Any] = {"bio": BIO, "bioes": BIOES, "transitions": Transitions}
 
 
@@ -51,7 +49,10 @@ def content(crf: Crf) -> dict[str, Any]:
         "unseen": chain.unseen,
         "bias": chain.bias,
         "all_transitions": chain.all_transitions,
-        "windows": [_window(w) for w in chain.features],
+        "windows": [
+            {"columns": [_column(c) for c in w.columns], "at": list(w.at), **({"pairs": True} if w.pairs else {})}
+            for w in chain.features
+        ],
         "values": [None if v is None else list(v) for v in crf.vocabulary.values],
         "first": features.first.tolist(),
         "of": features.labels.tolist(),
@@ -81,11 +82,6 @@ def _rule(rule: Any) -> dict[str, Any]:
     return {"type": word, "forbidden": [list(pair) for pair in rule.forbidden], **only}
 
 
-def _window(window: Window) -> dict[str, Any]:
-    more = {"pairs": True} if window.pairs else {}
-    return {"columns": [_column(c) for c in window.columns], "at": list(window.at), **more}
-
-
 def _column(column: Any) -> Any:
     if isinstance(column, str):
         return column
@@ -97,12 +93,12 @@ def _column(column: Any) -> Any:
 
 
 def _crf(d: dict[str, Any]) -> Crf:
-    windows = [
-        Window([_column_of(c) for c in w["columns"]], at=[int(o) for o in w["at"]], pairs=bool(w.get("pairs", False)))
-        for w in d["windows"]
-    ]
+    windows = []
+    for w in d["windows"]:
+        columns = [_made(c, KINDS, "a derived column is") for c in w["columns"]]
+        windows.append(Window(columns, at=[int(o) for o in w["at"]], pairs=bool(w.get("pairs", False))))
     flags = {name: bool(d[name]) for name in ("bias", "all_transitions")}
-    wider = {"order": d.get("order", 1), "transitions": [_rule_of(r) for r in d.get("transitions", ())]}
+    wider = {"order": d.get("order", 1), "transitions": [_made(r, RULES, "constraints are") for r in d.get("transitions", ())]}
     chain = LinearChain(str(d["label"]), windows, int(d["min_count"]), bool(d["unseen"]), **flags, **wider)
     values = tuple(None if v is None else tuple(map(str, v)) for v in d["values"])
     if len(values) != len(chain.places):
@@ -113,19 +109,13 @@ def _crf(d: dict[str, Any]) -> Crf:
     return Crf(vocabulary, features, array_of(d["weights"]), fit_info=str(d["fit_info"]))
 
 
-def _rule_of(rule: dict[str, Any]) -> Any:
-    if rule["type"] not in RULES:
-        raise FormatError(f"constraints are {', '.join(RULES)}, not {rule['type']!r}")
-    return RULES[rule["type"]](**{name: value for name, value in rule.items() if name != "type"})
-
-
-def _column_of(column: Any) -> Any:
-    if isinstance(column, str):
-        return column
-    options = {k: v for k, v in column.items() if k != "type"}
-    if column["type"] not in KINDS:
-        raise FormatError(f"a derived column is {', '.join(KINDS)}, not {column['type']!r}")
-    return KINDS[column["type"]](**options)
+def _made(d: Any, kinds: dict[str, Any], what: str) -> Any:
+    """A value of one of these kinds, by its type and its fields; a name is itself."""
+    if isinstance(d, str):
+        return d
+    if d["type"] not in kinds:
+        raise FormatError(f"{what} {', '.join(kinds)}, not {d['type']!r}")
+    return kinds[d["type"]](**{name: value for name, value in d.items() if name != "type"})
 
 
 def _features(d: dict[str, Any], vocabulary: Vocabulary) -> PairFeatures:

@@ -48,20 +48,26 @@ GRAPHS: dict[str, Any] = {"Pairwise": Pairwise, "Ising": Ising}
 
 def content(net: MarkovNet | GaussianMarkovNet) -> dict[str, Any]:
     """What is written of a Markov network."""
-    own = _gaussian(net) if isinstance(net, GaussianMarkovNet) else _finite(net)
+    if isinstance(net, GaussianMarkovNet):
+        own: dict[str, Any] = {"edges": [list(e) for e in net.graph.edges]}
+        own |= {"precision": flat(net.precision), "covariance": flat(net.covariance), "mean": flat(net.mean)}
+        own["penalty"] = None if net.penalty is None else np.asarray(net.penalty, dtype=np.float64).tolist()
+    else:
+        own = _finite(net)
     statistics = None if net.statistics is None else statistics_to_dict(net.statistics)
     variables = [variable_to_dict(v) for v in net.variables.values()]
     return {"fit_info": net.fit_info, "variables": variables, "statistics": statistics, **own}
 
 
 def _finite(net: MarkovNet) -> dict[str, Any]:
+    goal: Any = net.objective
     return {
         "factors": [{"names": list(f.names), "log": numbers(f.log)} for f in net.factors],
         "log_normaliser": net._log_normaliser,
         "weights": None if net._weights is None else flat(net._weights),
         "log_evidence": net._log_evidence,
         "model": None if net._model is None else _model(net._model),
-        "objective": None if net.objective is None else _objective(net.objective),
+        "objective": None if goal is None else {"type": type_of(goal), **dataclasses.asdict(goal)},
         "penalty": _penalties(net.penalty),
         "prior": None if net.prior is None else prior_to_dict(net.prior),
     }
@@ -125,10 +131,6 @@ def _interactions_of(d: dict[str, Any], variables: Mapping[str, Finite]) -> Any:
     return LogLinear([tuple(g) for g in d["generators"]])
 
 
-def _objective(objective: Any) -> dict[str, Any]:
-    return {"type": type_of(objective), **dataclasses.asdict(objective)}
-
-
 def _objective_of(d: dict[str, Any]) -> Any:
     kind = find_type("objectives", d["type"])
     if kind is None:
@@ -151,12 +153,6 @@ def _penalties_of(parts: list[dict[str, Any]]) -> Any:
         strength = {tuple(key): value for *key, value in d["strength"]} if d["by_name"] else d["strength"]
         result = result + PENALTIES[d["type"]](strength)
     return result or None
-
-
-def _gaussian(net: GaussianMarkovNet) -> dict[str, Any]:
-    matrices = {"precision": flat(net.precision), "covariance": flat(net.covariance), "mean": flat(net.mean)}
-    penalty = None if net.penalty is None else np.asarray(net.penalty, dtype=np.float64).tolist()
-    return {"edges": [list(e) for e in net.graph.edges], **matrices, "penalty": penalty}
 
 
 def _gaussian_of(d: dict[str, Any]) -> GaussianMarkovNet:

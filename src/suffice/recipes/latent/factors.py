@@ -58,10 +58,6 @@ class _Asked(LatentTask):
         return tuple(f"{self.name}{i + 1}" for i in range(k)) if k > 1 else (self.name,)
 
 
-class FactorOptions(LatentOptions, total=False):
-    """What `factors` takes besides: the limits of long calls, when a climb ends, and what factors are called."""
-
-
 @one_blas_thread
 def factors(
     data: RowsLike | Statistics,
@@ -72,7 +68,7 @@ def factors(
     starts: int = 3,
     start: Mapping[str, float] | Sequence[float] | Array | None = None,
     seed: int = 0,
-    **options: Unpack[FactorOptions],
+    **options: Unpack[LatentOptions],
 ) -> FactorsRun:
     """`k` hidden numbers that explain the real columns of the data: x = mean + loadings · factors + noise, by maximum likelihood.
 
@@ -95,7 +91,7 @@ def factors(
     >>> run.model.dag
     Dag('factor -> a; factor -> b; factor -> c')
     """
-    own, budget = options_of("factors", options, FactorOptions, without=["checkpoint"], name="factor", tol=1e-6, max_iter=500)
+    own, budget = options_of("factors", options, LatentOptions, without=["checkpoint"], name="factor", tol=1e-6, max_iter=500)
     name = own["name"]
     if not isinstance(noise, (Diagonal, Spherical, type(None))):
         raise FitError(f"the noise of columns is Diagonal() or Spherical(), not {noise!r}")
@@ -119,7 +115,8 @@ def factors(
         given = _covariances(rows, asked)
         if isinstance(k, (int, np.integer)):
             return _best(rows, given, sizes[0], asked)[0]
-        return best_of(sizes, lambda n: _best(rows, given, n, asked), lambda r: _value(judge, r, rows, asked), "factors")
+        value = asked.judging(judge, rows, lambda train, test, n: _log_likelihood_outside(train, test, n, asked))
+        return best_of(sizes, lambda n: _best(rows, given, n, asked), value, "factors")
     finally:
         watch.close()
 
@@ -133,17 +130,6 @@ def _columns(rows: Data | Statistics, name: str) -> dict[str, Variable]:
     return dict(rows.schema)
 
 
-def _refuse_many(k: int, asked: _Asked) -> None:
-    """Refuse more factors than covariances can tell: Ledermann's bound."""
-    p = len(asked.columns)
-    most = p - 1 if asked.spherical else max((m for m in range(p) if (p - m) ** 2 >= p + m), default=0)
-    if k > most:
-        raise FitError(
-            f"{k} factor{'s' if k > 1 else ''} of {p} columns have more loadings than covariances could tell: at most {most} "
-            "can be learned; give more columns"
-        )
-
-
 def _covariances(rows: Data | Statistics, asked: _Asked) -> Covariances | None:
     """All that complete rows say, in one scan; None where cells are missing."""
     if isinstance(rows, Data) and any(rows.missing.values()):
@@ -153,8 +139,15 @@ def _covariances(rows: Data | Statistics, asked: _Asked) -> Covariances | None:
 
 
 def _best(rows: Any, given: Covariances | None, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
-    """The best factors, and whether the search was stopped before its end."""
-    _refuse_many(k, asked)
+    """The best factors, and whether the search was stopped before its end. More than covariances can tell are refused:
+    Ledermann's bound."""
+    p = len(asked.columns)
+    most = p - 1 if asked.spherical else max((m for m in range(p) if (p - m) ** 2 >= p + m), default=0)
+    if k > most:
+        raise FitError(
+            f"{k} factor{'s' if k > 1 else ''} of {p} columns have more loadings than covariances could tell: at most {most} "
+            "can be learned; give more columns"
+        )
     if given is None:
         return _by_em(rows, k, asked)
     moments = FactorMoments(given, k)
@@ -251,14 +244,6 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
     optima = tuple(StartResult(o.objective, o.iterations, o.converged, o.stopped or None) for o in run.optima)
     facts = (optima, None, problem.weight, names, asked.columns, asked.spherical)
     return FactorsRun(run.model, run.trace, run.converged, *facts, traces=run.traces), stopped
-
-
-def _value(judge: Any, run: FactorsRun, rows: Data | Statistics, asked: _Asked) -> float:
-    """What a number of factors is judged by; of held-out rows, ln p under what the rows outside their fold teach."""
-    if not isinstance(judge, HeldOut):
-        return run._value(judge)
-    assert isinstance(rows, Data)
-    return sum(_log_likelihood_outside(*pair, run.k, asked) for pair in rows.split(judge.folds, asked.seed))
 
 
 def _log_likelihood_outside(train: Data, test: Data, k: int, asked: _Asked) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -50,11 +49,8 @@ class FactorsRun(LatentRun[BayesNet]):
     @property
     def loadings(self) -> Array:
         """Λ: how much of each factor there is in each column: column × factor."""
-        return np.array([self.model[c].coefficients[self._places(c)] for c in self.columns])
-
-    def _places(self, column: str) -> list[int]:
-        parents: Sequence[str] = self.model[column].real_parents
-        return [parents.index(n) for n in self.names]
+        cpds = [self.model[c] for c in self.columns]
+        return np.array([cpd.coefficients[[cpd.real_parents.index(n) for n in self.names]] for cpd in cpds])
 
     @property
     def noise(self) -> Array:

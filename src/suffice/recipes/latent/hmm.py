@@ -130,7 +130,8 @@ def hmm(
                 f"only {rows.n_sequences}: choose by BIC(), AIC() or ICL(), take fewer folds, or cut the sequences by a column, "
                 f"by=..."
             )
-        return best_of(sizes, lambda k: _learn(rows, k, task), lambda run: _value(judge, run, rows, task), "states")
+        value = task.judging(judge, rows, lambda train, test, k: _learn(train, k, task)[0].model.log_likelihood(test))
+        return best_of(sizes, lambda k: _learn(rows, k, task), value, "states")
     finally:
         watch.close()
 
@@ -275,11 +276,3 @@ def _reorder_states(problem: StateProblem, hidden: Finite, point: Point, order: 
     if point.statistic.steps:  # what families keep for their own steps is theirs alone
         return evaluate(problem, theta)
     return point._replace(parameters=theta, statistic=permuted_statistic(problem, point.statistic, theta, order, names))
-
-
-def _value(judge: Any, run: HmmRun, rows: Sequences, task: _HmmTask) -> float:
-    """What a number of states is judged by; of sequences that are held out, ln p under what the others teach."""
-    if isinstance(judge, HeldOut):
-        pairs = rows.split(judge.folds, task.seed)
-        return sum(_learn(train, run.k, task)[0].model.log_likelihood(test) for train, test in pairs)
-    return run._value(judge)

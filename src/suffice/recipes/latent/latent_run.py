@@ -147,6 +147,13 @@ class LatentTask:
         """Look at the clock after each iteration from the i-th start, and show how far it is."""
         return lambda way: self.watch.check(f"{what}, start {i + 1}, iteration {len(way.trace)}: {way.point.objective:,.3f}")
 
+    def judging(self, judge: Any, rows: Any, outside: Callable[[Any, Any, int], float]) -> Callable[[Any], float]:
+        """What a number of classes, states or factors is judged by; of rows, or sequences, that are held out, ln p under what
+        those outside their fold teach: `outside(train, test, k)`."""
+        if not isinstance(judge, HeldOut):
+            return lambda run: run._value(judge)  # type: ignore[no-any-return]
+        return lambda run: sum(outside(train, test, run.k) for train, test in rows.split(judge.folds, self.seed))
+
 
 R = TypeVar("R", bound=Any)
 

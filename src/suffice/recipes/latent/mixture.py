@@ -50,10 +50,6 @@ class _MixtureTask(LatentTask):
     threads: int | None
 
 
-class MixtureOptions(LatentOptions, total=False):
-    """What `mixture` takes besides: the limits of long calls, when a climb ends, and what the class is called."""
-
-
 @one_blas_thread
 def mixture(
     data: RowsLike,
@@ -66,7 +62,7 @@ def mixture(
     starts: int = 10,
     start: object = None,
     seed: int = 0,
-    **options: Unpack[MixtureOptions],
+    **options: Unpack[LatentOptions],
 ) -> MixtureRun:
     """A mixture of `k` classes: the network of a hidden class that explains the columns of the data, learned by EM.
 
@@ -92,7 +88,7 @@ def mixture(
     >>> run.model.dag
     Dag('class -> x')
     """
-    own, budget = options_of("mixture", options, MixtureOptions, old=["families"], name="class", tol=1e-6, max_iter=500)
+    own, budget = options_of("mixture", options, LatentOptions, old=["families"], name="class", tol=1e-6, max_iter=500)
     if "families" in own:
         tell_of_argument("families= of a mixture", "covariance=")
         covariance = own["families"]
@@ -118,7 +114,8 @@ def mixture(
                 run, _ = _learn(_table(rows, start, budget.room), sizes[0], task)
             else:
                 table = _table(rows)
-                run = best_of(sizes, lambda k: _learn(table, k, task), lambda r: _value(judge, r, rows, task), "classes")
+                value = task.judging(judge, rows, lambda train, test, k: _learn(_table(train.hold()), k, task)[0]._held_out(test))
+                run = best_of(sizes, lambda k: _learn(table, k, task), value, "classes")
             watch.memory.finish()
             return run
     finally:
@@ -234,11 +231,3 @@ def _run(climbs: list[Climb], mixture: MixtureProblem, task: _MixtureTask) -> Mi
     )
     facts = (latent_run.optima_of(climbs), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
     return MixtureRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(c.trace) for c in climbs))
-
-
-def _value(judge: Any, run: MixtureRun, rows: Data, task: _MixtureTask) -> float:
-    """What a number of classes is judged by; of held-out rows, ln p under what the rows outside their fold teach."""
-    if isinstance(judge, HeldOut):
-        pairs = rows.split(judge.folds, task.seed)
-        return sum(_learn(_table(train.hold()), run.k, task)[0]._held_out(test) for train, test in pairs)
-    return run._value(judge)

@@ -84,8 +84,7 @@ class CompleteCases(Step[dict[str, Any]]):
 
 def case_estimates(rows: Data, columns: Columns, found: MissingSummary, compare: Any) -> CaseEstimates:
     """The estimates of each column that is compared; `compare` is the graph for EM, or True to find one by structural EM."""
-    names = [n for n in rows.columns if n in columns.finite or n in columns.reals]
-    told = [n for n in names if n not in rows.identifiers]
+    told = [n for n in rows.columns if (n in columns.finite or n in columns.reals) and n not in rows.identifiers]
     if not told:
         raise DataError("there are no columns whose estimates could be compared")
     model = _model(rows.take(told), compare)
