@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -290,10 +291,12 @@ def test_requisite_families_are_those_whose_parameters_are_not_separated(seed: i
     soft, known = known[:1], known[1:]
     seen = sf.Dag([*dag.edges, *((s, f"seen {s}") for s in soft)], nodes=[*nodes, *(f"seen {s}" for s in soft)])
     given = [*known, *(f"seen {s}" for s in soft)]
+    around = {"parents": {n: dag.parents(n) for n in nodes}, "children": {n: dag.children(n) for n in nodes}}
+    links: Any = SimpleNamespace(order=dag.topological_order, **around)
     for node in nodes:
         with_parameter = sf.Dag([*seen.edges, ("parameter", node)], nodes=[*seen.nodes, "parameter"])
         separated = with_parameter.d_separated("parameter", target, given)
-        assert (node in requisite(dag, [target], known, soft)) is not separated
+        assert (node in requisite(links, [target], known, soft)) is not separated
 
 
 def test_errors_of_correlated_draws() -> None:

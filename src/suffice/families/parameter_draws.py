@@ -19,7 +19,7 @@ from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.exponential.dirichlet import draw_shares
 from suffice.families.design import configurations
-from suffice.families.protocol.family import Cpd
+from suffice.families.protocol.family import Cpd, no_posterior
 from suffice.inference.finite.network import NONE, Array, GaussianNode
 from suffice.statistics import Counts, Moments
 from suffice.statistics.counts import checked_cells, sizes
@@ -50,8 +50,8 @@ class DrawnTable:
     def __init__(
         self, cpd: Cpd, number: Mapping[str, int], observed: Mapping[str, Any], certain: bool = False, shared: bool = False
     ) -> None:
-        family = (*cpd.parents, cpd.child.name)
-        rows = tuple(observed.get(p, slice(None)) for p in cpd.parents)
+        family = tuple(v.name for v in (*cpd.parent_variables, cpd.child))
+        rows = tuple(observed.get(name, slice(None)) for name in family[:-1])
         self.scope = tuple(number[v] for v in family if v not in observed)
         self.child = number[cpd.child.name] if cpd.child.name not in observed else NONE
         self._state = observed.get(cpd.child.name, slice(None))
@@ -59,17 +59,14 @@ class DrawnTable:
         places = np.arange(cpd.probs.size // cpd.child.n_states).reshape(cpd.probs.shape[:-1])
         self._rows = places[rows].reshape(-1) if shared else slice(None)  # which of the rows that are drawn are left
         drawn = () if shared else rows
-        self._whole = shared
         self._probs = cpd.probs[drawn].reshape(-1, cpd.child.n_states)
-        self._belief = None if certain or isinstance(cpd.imagined, Counts) else cpd.imagined
-        seen = cpd.seen if self._belief is not None else None  # with a prior that imagines no counts: what was seen
-        counts = None if certain else cpd.posterior() if seen is None else seen
-        self._alpha = None if counts is None else counts.dense()[drawn].reshape(self._probs.shape)
-
-    @property
-    def n_spare(self) -> int:
+        self.n_spare = int(self._probs.size) - math.prod(self.shape) if shared else 0
         """How many more parameters a draw has than are left."""
-        return int(self._probs.size) - math.prod(self.shape) if self._whole else 0
+        self._belief = None if certain or isinstance(cpd.imagined, Counts) else cpd.imagined
+        if not certain and (cpd.seen is None or cpd.imagined is None):
+            raise no_posterior(cpd.child)
+        counts = None if certain else cpd.seen + cpd.imagined if self._belief is None else cpd.seen
+        self._alpha = None if counts is None else counts.dense()[drawn].reshape(self._probs.shape)
 
     def cut(self, lines: Array) -> Array:
         """Tables that were drawn before, [n, rows, states], as this factor has them: [n, cells]."""

@@ -11,12 +11,10 @@ from operator import mul
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array as Array
+from suffice.basis.arrays import Ints as Ints
 from suffice.basis.libraries import sc
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 NONE, HINTED = -1, -2
 """Codes of variables that are not observed; those with the second matter all the same: there is likelihood evidence of them,

@@ -39,12 +39,6 @@ class NetworkPart:
         number[self.variables] = np.arange(len(self.variables))
         return [[v for v in number[network.scope(f)].tolist() if v >= 0] for f in self.factors]
 
-    def n_places(self, network: Network) -> int:
-        """How many unobserved variables all factors have, those of each counted."""
-        inside = np.zeros(network.n_variables, bool)
-        inside[self.variables] = True
-        return int(np.count_nonzero(inside[network.scopes_of(self.factors)]))
-
     def record(self, order: Ints | None = None) -> Ints:
         """The part as `kernels.parts` writes it, with an order of elimination or room for one."""
         m = len(self.variables)
@@ -138,7 +132,9 @@ def arrange(network: Network, part: NetworkPart, order: Ints) -> Tree:
     m, n_leaves = len(part.variables), len(part.factors)
     most = 2 * n_leaves + m + 8
     number = np.full(network.n_variables, -1, np.int64)
-    room = 4 * part.n_places(network) + 64
+    inside = np.zeros(network.n_variables, bool)
+    inside[part.variables] = True
+    room = 4 * int(np.count_nonzero(inside[network.scopes_of(part.factors)])) + 64
     part_at = np.array([1, 0, 0])
     while True:
         work, floats = np.empty(5 * most + network.n_variables + 2 + 3 * room, np.int64), np.empty(network.n_variables + 2 + most)
@@ -228,8 +224,13 @@ class GreedyOrders:
         """The best order, after as many steps in all as its cells are worth, so many each."""
         if self._few is not None:
             return self._few
+        from suffice.kernels.inference.parts import order_parts
+
         while not self.enough(worth):
-            self._try()
+            rule, noise = PLAIN[self._tries] if self._tries < len(PLAIN) else SCHEDULE[self._tries % len(SCHEDULE)]
+            start, which = np.uint64(self._seed * 1_000_003 + self._tries), (0, 1, self._record, np.array([1, 0, 0]), self._cells)
+            self.steps += order_parts(*which, *self._scopes, rule, noise, start, *self._room) + CALL
+            self._tries += 1
         return Order(self._record[len(self._record) - self._m :].copy(), float(self._cells[0]))
 
     def enough(self, worth: float) -> bool:
@@ -238,14 +239,6 @@ class GreedyOrders:
             return self._few is not None
         cells = float(self._cells[0])
         return self.steps >= min(worth * cells, MOST_STEPS if cells < HOPELESS else FEW_STEPS)
-
-    def _try(self) -> None:
-        from suffice.kernels.inference.parts import order_parts
-
-        rule, noise = PLAIN[self._tries] if self._tries < len(PLAIN) else SCHEDULE[self._tries % len(SCHEDULE)]
-        start, which = np.uint64(self._seed * 1_000_003 + self._tries), (0, 1, self._record, np.array([1, 0, 0]), self._cells)
-        self.steps += order_parts(*which, *self._scopes, rule, noise, start, *self._room) + CALL
-        self._tries += 1
 
 
 def greedy_order(network: Network, part: NetworkPart, *, worth: float = ASKING, seed: int = 1) -> Order:

@@ -221,7 +221,10 @@ def _condition(
     k, chosen = len(seen), [*(place[m] for m in seen), *asked]
     columns, scale = _unit_columns(np.transpose(loadings[chosen], (1, 2, 0)), trouble)
     triangles = _triangles(columns, k, joint)
-    R_ee = _usable(triangles[0][:, :k, :k], trouble)
+    R_ee = triangles[0][:, :k, :k]
+    collinear = np.any(np.abs(np.diagonal(R_ee, axis1=1, axis2=2)) < SMALLEST, axis=1)
+    trouble[collinear & (trouble == FINE)] = COLLINEAR
+    R_ee = np.where(collinear[:, None, None], np.eye(k), R_ee)  # a stand-in
     off = np.zeros((len(trouble), k, mean.shape[2]))
     with np.errstate(over="ignore", invalid="ignore"):
         for i, m in enumerate(seen):
@@ -261,13 +264,6 @@ def _triangles(columns: Array, k: int, joint: bool) -> list[Array]:
         evidence, targets = columns[:, :, :k], columns[:, :, k:]
         groups = [np.concatenate([evidence, targets[:, :, i : i + few]], axis=2) for i in range(0, n_targets, few)]
     return [np.asarray(np.linalg.qr(group, mode="r")) for group in groups]
-
-
-def _usable(R: Array, trouble: Ints) -> Array:
-    """R of the evidence, with a stand-in where it is collinear."""
-    collinear = np.any(np.abs(np.diagonal(R, axis1=1, axis2=2)) < SMALLEST, axis=1)
-    trouble[collinear & (trouble == FINE)] = COLLINEAR
-    return np.where(collinear[:, None, None], np.eye(R.shape[-1]), R)
 
 
 def _end_to_end(arrays: Iterable[Array]) -> Array:

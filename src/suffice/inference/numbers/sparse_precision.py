@@ -19,12 +19,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.basis.blas import one_blas_thread
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 GAP = 1e-9
 """The duality gap at which a solution is good enough, unless another is asked for: it costs little more than 1e-4 (KERNELS)."""

@@ -15,12 +15,11 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import TooLarge
 from suffice.inference.finite.network import strides
 from suffice.inference.sampling.boltzmann import key_of
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.uint16]
 
 MAX_DRAWN = 2**31

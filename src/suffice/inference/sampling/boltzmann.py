@@ -28,12 +28,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import note, whole
 from suffice.inference.finite.logs import log_sum
 
-Array = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
 Key = tuple[np.uint32, np.uint32]
 
 BLOCK = 4096

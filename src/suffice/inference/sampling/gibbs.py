@@ -13,14 +13,12 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Bools
 from suffice.errors import TooLarge
 from suffice.errors.remedies import WEIGHTING
 from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network, strides
 from suffice.inference.sampling.sampling import Average, Chained
-
-Bools = npt.NDArray[np.bool_]
 
 RANDOM = 2**20
 """Random numbers are drawn ahead of a stretch of sweeps, this many at a time."""
@@ -197,12 +195,6 @@ class TableFactor(NamedTuple):
         """The part of the table that has possible states only."""
         return self.table[np.ix_(*(possible[v] for v in self.scope))] if self.scope else self.table
 
-    def rules_out(self, possible: Sequence[Bools]) -> bool:
-        """Whether a possible state has zeros only, so that it is none."""
-        part = self.among(possible) > 0.0
-        axes = range(part.ndim)
-        return not (part.any() and all(part.any(axis=tuple(a for a in axes if a != axis)).all() for axis in axes))
-
     def sum_out(self, variable: int) -> TableFactor:
         axis = self.scope.index(variable)
         return TableFactor(self.scope[:axis] + self.scope[axis + 1 :], self.table.sum(axis=axis))
@@ -332,10 +324,12 @@ class _Work:
         self.factors = [*(f for f, is_near in zip(self.factors, near, strict=True) if not is_near), made]
         self.least = [x for x, is_near in zip(self.least, near, strict=True) if not is_near]
         self.summed.append(variable)
-        if made.rules_out(self.possible):
-            self._look()
-        else:
+        part = made.among(self.possible) > 0.0
+        axes = range(part.ndim)
+        if part.any() and all(part.any(axis=tuple(a for a in axes if a != axis)).all() for axis in axes):
             self.least.append(self._least(made))
+        else:  # a possible state has zeros only, so that it is none
+            self._look()
 
     def _look(self) -> None:
         self.possible = possible_states(self.sizes, self.factors)

@@ -6,6 +6,7 @@ Two kinds of draws, with the same questions: `Weighted` ones are independent and
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -212,16 +213,12 @@ class Chained:
         if m == 1:
             return np.sqrt(within), True, 1.0
         between = np.maximum(by_chain - np.asarray(total, np.float64) ** 2 / m, 0.0) / (m - 1) / m / (B * b) ** 2
-        r_hat = _r_hat(float(np.sum(between)) * m, spread)
+        of_means = float(np.sum(between)) * m
+        rest = spread - of_means  # the variance of all draws has that of the means of chains in it
+        r_hat = math.sqrt(1.0 + of_means / rest) if rest > 1e-12 * of_means else math.inf if of_means > 0.0 else 1.0
         agree = bool(np.sum(between) <= sc.fdtri(m - 1, m * (B - 1), 1.0 - APART) * np.sum(within)) and r_hat <= FAR
         wider = 1.0 if agree else (m - 1) / max(m - 3, 0.5)
         return np.sqrt(np.maximum(within, between * wider)), agree, r_hat
-
-
-def _r_hat(between: float, spread: float) -> float:
-    """From the variance of the means of chains and that of all draws, which has it in it."""
-    within = spread - between
-    return float(np.sqrt(1.0 + between / within)) if within > 1e-12 * between else float("inf") if between > 0.0 else 1.0
 
 
 def _squared_counts(groups: Ints, n_cells: int) -> Array:

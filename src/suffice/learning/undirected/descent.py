@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.engines.engine import Block
-from suffice.inference.sampling.boltzmann import Array, Floats, LayerUnits, Machine, key_of
+from suffice.inference.sampling.boltzmann import Floats, LayerUnits, Machine, key_of
 from suffice.models.undirected.visible import ROWS, VisibleColumns
 
 SPREAD = 0.01

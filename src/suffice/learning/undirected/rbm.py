@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, note, quantity, whole
 from suffice.errors.earlier import tell_of_argument
 from suffice.errors.remedies import Remedy, weight_penalty
-from suffice.inference.sampling.boltzmann import Array
 from suffice.iteration import Iteration, OutOfTime, Progress, Run
 from suffice.learning.principles import MACHINE
 from suffice.learning.undirected.descent import Descent, Learned, PseudoSums

@@ -9,12 +9,11 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Bools
 from suffice.errors import ModelError, listing, nearest, note
 from suffice.errors.remedies import Remedy
 
-Flags = npt.NDArray[np.bool_]
 Pairs = tuple[tuple[str, str], ...]
 
 BEGIN, END = "<s>", "</s>"
@@ -26,9 +25,9 @@ _TAG = re.compile(r"([BIES])(?:-(.*))?")
 class Allowed(NamedTuple):
     """Labels by number: which may begin a sequence, follow each other (row, then column), and end one."""
 
-    begin: Flags
-    pairs: Flags
-    end: Flags
+    begin: Bools
+    pairs: Bools
+    end: Bools
 
     def __and__(self, other: Allowed) -> Allowed:
         return Allowed(*(a & b for a, b in zip(self, other, strict=True)))

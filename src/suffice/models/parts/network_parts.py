@@ -19,7 +19,7 @@ from suffice.families.protocol.family import Cpd, Estimate, Mean
 from suffice.graphs import Dag
 from suffice.graphs.directed import DagLike
 from suffice.graphs.text import Edge
-from suffice.models.parts.compiled import Compiled
+from suffice.models.parts.closed_forms import Compiled
 from suffice.models.parts.hidden_numbers import n_conventions
 from suffice.models.parts.sharing import Tie
 from suffice.models.parts.written import check_nodes, declared_variables, written_cpd

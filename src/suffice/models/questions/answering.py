@@ -1,6 +1,6 @@
 """The questions that a network answers.
 
-Regressions become tables, Gaussians or densities before anything else (`regressions.reduce_network`). `question` checks what is
+Regressions become tables, Gaussians or densities before anything else (`exact.reduce_network`). `question` checks what is
 asked and given. Then questions go to `exact`, draws to `sampling`, credible intervals to `intervals`, which take targets as names
 and evidence as `Observed`.
 """

@@ -1,13 +1,23 @@
 """Exact answers. Regressions become tables, Gaussians or densities first; an answer may not depend on those that have no formula,
 or be such a regression itself. What is left is a finite or a conditional Gaussian network, which has closed answers.
 
+A regression is *open* where it has a place in exact inference only once its numbers are known. Given them
+
+    a finite child                     is a table over its finite parents,
+    a number that is observed          weighs its finite parents by its density there,
+    a Poisson count                    has rates over its finite parents,
+    what is neither asked for nor observed, nor above something that is, may be left out.
+
+`reduce_network` makes these changes for one question. What they leave over, an integral over a number that is not observed, has
+no formula: that is refused, with a way out that depends on what was asked, and drawn instead where the user asks for it.
+
 A question that names only finite variables needs only the finite part of the network: no finite node has a real parent, so real
 nodes without evidence are barren. Each function takes targets as names and evidence as `Observed`, both already checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,18 +28,18 @@ from suffice.basis.blas import one_blas_thread
 from suffice.errors import ModelError, TooLarge, listing, note
 from suffice.errors.remedies import BY_DRAWS, BY_WEIGHTING, Remedy
 from suffice.families.design import configurations
+from suffice.graphs import Dag
 from suffice.inference.finite.logs import NEVER
 from suffice.inference.finite.questions import posterior
 from suffice.inference.numbers import hybrid
 from suffice.inference.numbers.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.numbers.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
-from suffice.models.parts.closed_forms import NoFormula, no_formula, words
+from suffice.models.parts.closed_forms import NoFormula, as_closed_form, density, no_formula, stand_in, words
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
 from suffice.models.questions.answers.densities import MixtureParts, NormalParts, PoissonParts, ResponseParts
 from suffice.models.questions.answers.mixture import DistributionParts, Mixture
 from suffice.models.questions.question import Observed, Question, evidence_codes, impossible, is_observed
-from suffice.models.questions.regressions import answerable, reduce_network
 from suffice.statistics.counts import checked_cells
 from suffice.variables import Distributed
 
@@ -302,3 +312,64 @@ def _in_words(bn: NetworkParts, trouble: Trouble) -> ModelError:
     node = compiled.reals[trouble.reason]
     own = ", ".join(f"{p.name}={p.states[names[p.name]]!r}" for p in bn[node].finite_parents)
     return ModelError(f"{node!r} has no parameters at {own}: too few rows had it; fit with a prior")
+
+
+def reduce_network(
+    bn: SomeNetwork,
+    targets: Iterable[str],
+    numbers: Mapping[str, float] | None = None,
+    seen: Iterable[str] = (),
+    *,
+    needed: Iterable[str] | None = None,
+) -> SomeNetwork:
+    """The network for one question: no regression in it is open. Nodes and variables stay what they are.
+
+    `numbers` are the values of the observed numbers, `seen` the finite variables of which there is evidence. `needed` are the
+    nodes whose distributions matter: targets, what is observed, and all above them, if nothing is said.
+
+    >>> from suffice import BayesNet, Finite, Gaussian, Logistic, Real
+    >>> from suffice.results import RegressionCpd
+    >>> y, x = Finite("y", ["no", "yes"]), Real("x")
+    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
+    >>> reduce_network(bn, ["y"], {"x": 0.0})["y"].probs
+    array([0.5, 0.5])
+    """
+    if not bn.compiled.open:
+        return bn
+    values = dict(numbers or {})
+    needed = above(bn.dag, {*targets, *values, *seen}) if needed is None else set(needed)
+    for name in bn.compiled.open:
+        if name in needed and without_formula(bn, name, values):
+            raise no_formula(bn[name], values)
+    cpds: dict[str, Any] = {n: bn[n] for n in bn}
+    for name in {*bn.compiled.open, *bn.compiled.reals} - needed:
+        cpds[name] = stand_in(bn[name], known=name in values)
+    for name in (n for n in bn.compiled.open if n in needed):  # all numbers of these are known
+        own = {p: values[p] for p in bn[name].real_parents}
+        if name in values:
+            cpds[name] = density(bn[name], own | {name: values[name]})
+        else:
+            cpds[name] = as_closed_form(cpds[name].without(own))
+    dag = Dag({n: cpd.parents for n, cpd in cpds.items()}, nodes=list(cpds))
+    return bn.with_cpds(cpds, dag)
+
+
+def answerable(bn: NetworkParts, numbers: Mapping[str, float], seen: Iterable[str]) -> list[str]:
+    """The nodes whose posterior needs no integral without a formula."""
+    counts = bn.compiled.counts - set(numbers)
+    hidden = {n for n in bn.compiled.open if without_formula(bn, n, numbers)}
+    hidden |= {n for n in bn if not counts.isdisjoint(bn.dag.parents(n))}
+    evidence = {*numbers, *seen}
+    return [n for n in bn if hidden.isdisjoint(above(bn.dag, {n, *evidence}))]
+
+
+def above(dag: Dag, names: Iterable[str]) -> set[str]:
+    """Nodes and all their ancestors."""
+    found = set(names)
+    return found.union(*(dag.ancestors(n) for n in found)) if found else found
+
+
+def without_formula(bn: NetworkParts, name: str, values: Mapping[str, float]) -> bool:
+    """Whether an open regression stays open, these numbers being observed."""
+    cpd = bn[name]
+    return any(p not in values for p in cpd.real_parents) or (name not in values and not cpd.family.closes)

@@ -32,7 +32,7 @@ from suffice.families.protocol.family import Array, Cpd
 from suffice.inference.finite.questions import posterior
 from suffice.models.parts.closed_forms import advising, as_closed_form, words
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.regressions import reduce_network
+from suffice.models.questions.exact import reduce_network
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.counts import describe, n_configurations, sizes
 from suffice.statistics.derived import RowFormula

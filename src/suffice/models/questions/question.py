@@ -15,7 +15,7 @@ import numpy as np
 from suffice.errors import ImpossibleEvidence, ModelError, listing, nearest
 from suffice.families.protocol.family import as_numbers
 from suffice.inference.finite.network import NONE, Array, Ints
-from suffice.models.parts.compiled import Compiled
+from suffice.models.parts.closed_forms import Compiled
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.statistics.counts import freeze
 from suffice.variables import Count, Distributed, Finite, Variable, state_text
@@ -215,19 +215,17 @@ def in_words(given: Mapping[str, Any]) -> str:
     >>> in_words({"smoke": "yes", "age": 40.5, "xray": [0.1, 0.9]})
     'smoke=yes, age=40.5, xray~(0.1, 0.9)'
     """
-    words = [f"{name}{_value_in_words(value)}" for name, value in given.items()]
     done = getattr(given, "done", {})
-    return listing([f"do({in_words(done)})", *words] if done else words, style="str")
-
-
-def _value_in_words(value: Any) -> str:
-    if _is_series(value):
-        value = value.to_dict()
-    if isinstance(value, Mapping):
-        return f"~({listing((f'{s}: {p:g}' for s, p in value.items()), style='str')})"
-    if is_by_state(value):
-        return f"~({listing((f'{p:g}' for p in np.asarray(value)), style='str')})"
-    return f"={state_text(value)}"
+    words = [f"do({in_words(done)})"] if done else []
+    for name, value in given.items():
+        likely = value.to_dict() if _is_series(value) else value
+        if isinstance(likely, Mapping):
+            words.append(f"{name}~({listing((f'{s}: {p:g}' for s, p in likely.items()), style='str')})")
+        elif is_by_state(likely):
+            words.append(f"{name}~({listing((f'{p:g}' for p in np.asarray(likely)), style='str')})")
+        else:
+            words.append(f"{name}={state_text(likely)}")
+    return listing(words, style="str")
 
 
 def _is_number(value: Any) -> bool:

@@ -26,8 +26,8 @@ from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers.answers import Distribution, Marginals
 from suffice.models.questions.answers.densities import DrawnParts
 from suffice.models.questions.answers.mixture import Mixture
+from suffice.models.questions.exact import reduce_network
 from suffice.models.questions.question import Observed, Question, evidence_codes, impossible, in_words, is_observed
-from suffice.models.questions.regressions import reduce_network
 from suffice.statistics.counts import checked_cells, sizes
 from suffice.variables import Finite
 

@@ -8,7 +8,7 @@ equal, or have become so, share an inference. Every way fills in place and says 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Bools
 from suffice.basis.libraries import pa, pc, sc
 from suffice.engines import is_missing
 from suffice.engines.engine import Block
@@ -27,7 +28,7 @@ from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together,
 from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.models.parts.closed_forms import NoFormula, advising
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.regressions import reduce_network
+from suffice.models.questions.exact import reduce_network
 from suffice.models.rows import posteriors
 from suffice.models.rows.frames import Fill, checked_size, fill_frame, in_place, is_held
 from suffice.models.rows.posteriors import (
@@ -37,8 +38,6 @@ from suffice.models.rows.posteriors import (
 )
 from suffice.statistics.counts import keys_of
 from suffice.variables import Finite, Variable
-
-Flags = npt.NDArray[np.bool_]
 
 MAX_NUMBERS = 2**23
 """Cells of copies of rows that are held at once: 64 MiB."""
@@ -145,7 +144,9 @@ class Impute:
 
     def __call__(self, block: Block) -> Filled:
         seen = posteriors.row_evidence(self.bn, block)
-        gaps = gaps_of(self.bn, self.names, seen)
+        nodes = self.bn.compiled.finite, self.bn.compiled.reals
+        finite, reals = (np.array([n in self.names for n in some], bool) for some in nodes)  # other nodes have no cells
+        gaps = RowEvidence((seen.codes == NONE) & finite, np.isnan(seen.reals) & reals)
         rows = np.flatnonzero(np.concatenate(gaps, axis=1).any(axis=1))
         size = len(self.networks or (1,)) * self._width
         some_rows = np.array_split(rows, -(-len(rows) * size // MAX_NUMBERS) or 1)
@@ -177,7 +178,7 @@ class Impute:
 
     def _draw_rows(
         self, networks: tuple[NetworkParts, ...], seen: RowEvidence, gaps: RowEvidence, number: int, rows: Ints
-    ) -> tuple[RowEvidence, Flags]:
+    ) -> tuple[RowEvidence, Bools]:
         """The rows of all draws, one draw after another; draws from the same network go together."""
         parts, same = [], networks if len(set(map(id, networks))) > 1 else networks[:1]
         for first, bn in enumerate(same):
@@ -264,13 +265,7 @@ def _names_bins(variable: Variable | None, cells: Any) -> bool:
     return is_text and bool(pc.any(pc.is_in(words.cast(pa.string()), pa.array(variable.states, pa.string()))).as_py())
 
 
-def gaps_of(bn: NetworkParts, names: Collection[str], seen: RowEvidence) -> RowEvidence:
-    """Which cells are missing and to be filled: those of these columns that are not observed; other nodes have no cells."""
-    finite, reals = (np.array([n in names for n in nodes], bool) for nodes in (bn.compiled.finite, bn.compiled.reals))
-    return RowEvidence((seen.codes == NONE) & finite, np.isnan(seen.reals) & reals)
-
-
-def most_probable_each(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence) -> Flags:
+def most_probable_each(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence) -> Bools:
     """Every gap by itself: its most probable state, or its mean."""
     compiled = bn.compiled
     if not compiled.reals:
@@ -285,7 +280,7 @@ def most_probable_each(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence) -
     return impossible
 
 
-def draw_together(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence, uniforms: Array) -> Flags:
+def draw_together(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence, uniforms: Array) -> Bools:
     """All gaps of a row drawn from their posterior.
 
     `uniforms` has a column per node, in the order of `bn`. First come the finite parents of real nodes (also those that are no
@@ -299,7 +294,7 @@ def draw_together(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence, unifor
     compiled, order = bn.compiled, {n: i for i, n in enumerate(bn)}
     impossible = np.zeros(rows.n_rows, bool)
 
-    def draw(name: str, wanted: Flags, seen: RowEvidence = rows) -> None:
+    def draw(name: str, wanted: Bools, seen: RowEvidence = rows) -> None:
         some = np.flatnonzero(wanted & ~is_seen(bn, name, rows) & ~impossible)
         if len(some):
             answer, own = _shared_posterior(bn, name, seen.take(some)), uniforms[some, order[name]]
@@ -350,7 +345,7 @@ def _numbers(bn: NetworkParts, name: str, rows: RowEvidence, moments: Array, uni
     return np.asarray(mean + np.sqrt(variance) * sc.ndtri(uniforms))
 
 
-def _draw_regression(bn: NetworkParts, name: str, rows: RowEvidence, fine: Flags, uniforms: Array) -> Array:
+def _draw_regression(bn: NetworkParts, name: str, rows: RowEvidence, fine: Bools, uniforms: Array) -> Array:
     """Numbers by the distribution of an open regression."""
     cpd = bn[name]
     for v in cpd.finite_parents:

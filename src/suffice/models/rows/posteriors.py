@@ -11,7 +11,7 @@ or barren (neither it nor any node below it is observed), nothing is left to be 
 so all that is needed of a distribution is its `log_prob`, whatever its family: regressions take part, too. Other observed nodes
 only decide whether the row is possible at all.
 
-In each row an open regression y (see `models.regressions`) adds a factor over those of its finite variables that the row does not
+In each row an open regression y (see `questions.exact`) adds a factor over those of its finite variables that the row does not
 show,
 
     ln p(y | parents)          at the numbers of the row,
@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Bools
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
@@ -51,8 +52,6 @@ from suffice.models.rows.frames import beside
 from suffice.models.rows.integrals import integrated_log_probs, integrated_posterior
 from suffice.statistics.counts import alike
 from suffice.variables import Finite, Variable
-
-Flags = npt.NDArray[np.bool_]
 
 MOMENTS = ("mean", "variance")
 """What the posterior of a real variable is told by."""
@@ -81,7 +80,7 @@ def cells(bn: NetworkParts, name: str, rows: RowEvidence) -> npt.NDArray[Any]:
     return rows.codes[:, compiled.index[name]] if name in compiled.index else rows.reals[:, compiled.real_index[name]]
 
 
-def is_seen(bn: NetworkParts, name: str, rows: RowEvidence) -> Flags:
+def is_seen(bn: NetworkParts, name: str, rows: RowEvidence) -> Bools:
     """The rows in which a node is observed."""
     own = cells(bn, name, rows)
     return np.asarray(own != NONE) if name in bn.compiled.index else ~np.isnan(own)
@@ -196,11 +195,11 @@ def _log_densities(bn: NetworkParts, seen: RowEvidence) -> Array:
             return integrated_log_probs(bn, seen, refused)
 
 
-def _with_numbers(seen: RowEvidence) -> Flags:
+def _with_numbers(seen: RowEvidence) -> Bools:
     return np.asarray(~np.isnan(seen.reals).all(axis=1))
 
 
-def _either(seen: RowEvidence, first: Flags, one: Callable[[RowEvidence], Array], other: Callable[[RowEvidence], Array]) -> Array:
+def _either(seen: RowEvidence, first: Bools, one: Callable[[RowEvidence], Array], other: Callable[[RowEvidence], Array]) -> Array:
     """Some rows in one way, the rest in another, in the order of the rows."""
     if first.all() or not first.any():
         return (one if len(first) and first.all() else other)(seen)
@@ -336,7 +335,7 @@ def tell_impossible(data: Data, rows: Places, consequence: str) -> None:
         note(f"the observed cells of {which} are impossible under the network{first and f', first {first}'}: {consequence}")
 
 
-def direct_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Flags:
+def direct_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Bools:
     """The rows in which every node but the target is observed or barren."""
     needed = _rows_needed(bn, seen, target)
     direct = (is_seen(bn, name, seen) | ~needed[name] for name in bn if name != target)
@@ -394,16 +393,16 @@ def factors(bn: NetworkParts, rows: RowEvidence, target: str | None = None) -> I
                 yield from _factors(bn, name, rows, some)
 
 
-def _rows_needed(bn: NetworkParts, rows: RowEvidence, target: str | None) -> dict[str, Flags]:
+def _rows_needed(bn: NetworkParts, rows: RowEvidence, target: str | None) -> dict[str, Bools]:
     """For each node the rows in which it is asked for, observed, or above such a one."""
-    needed: dict[str, Flags] = {}
+    needed: dict[str, Bools] = {}
     for name in reversed(bn.dag.topological_order):
         own = np.full(len(rows.codes), name == target) | is_seen(bn, name, rows)
         needed[name] = np.logical_or.reduce([own, *(needed[c] for c in bn.dag.children(name))])
     return needed
 
 
-def _matters(bn: NetworkParts, name: str, rows: RowEvidence, target: str) -> Flags:
+def _matters(bn: NetworkParts, name: str, rows: RowEvidence, target: str) -> Bools:
     """The rows in which the observed cells do not cut a node off from the target."""
     result, seen = np.zeros(len(rows.codes), bool), np.array([is_seen(bn, n, rows) for n in bn]).T
     for same in alike(seen):

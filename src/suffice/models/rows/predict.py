@@ -256,11 +256,8 @@ class PredictIntervals(Predict):
         evidence = Observed(codes.astype(np.int64), {}, values, {})
         near = Question.of(self.bn, [self.target], evidence).observed
         key = tuple(sorted(near.items()))
-        if key not in self.known:
-            self.known[key] = self._ask(near)
-        return self.known[key]
-
-    def _ask(self, near: Any) -> Array:
+        if key in self.known:
+            return self.known[key]
         compiled = self.bn.compiled
         given = {n: compiled.variables[n].states[x] if n in compiled.index else x for n, x in near.items()}
         codes = np.array([near.get(n, NONE) for n in compiled.finite], np.int64)
@@ -268,10 +265,10 @@ class PredictIntervals(Predict):
         answer = answer_with_interval(
             self.bn, [self.target], Observed(codes, {}, reals, given), self.level, self.draws, self.seed
         )
-        if not isinstance(self._variable, Finite):
-            return np.array([answer.mean, *answer.mean_interval])
-        ends = np.stack(answer.interval, axis=1).reshape(-1)
-        return np.concatenate([answer.probs, ends])
+        finite = isinstance(self._variable, Finite)
+        point, ends = (answer.probs, np.stack(answer.interval, axis=1)) if finite else (answer.mean, answer.mean_interval)
+        self.known[key] = np.concatenate([np.ravel(point), np.ravel(ends)])
+        return self.known[key]
 
 
 def names_of_ends(names: tuple[str, ...]) -> list[str]:
@@ -281,7 +278,6 @@ def names_of_ends(names: tuple[str, ...]) -> list[str]:
     (['no_lower', 'no_upper', 'yes_lower', 'yes_upper'], ['mean_lower', 'mean_upper'])
     """
     from suffice.models.questions.answers.answers import apart
-    from suffice.models.rows.posteriors import MOMENTS
 
     told = names[:1] if names == MOMENTS else names
     return apart(names, [f"{name}_{end}" for name in told for end in ("lower", "upper")])

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Bools
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
 from suffice.errors import ModelError, listing
@@ -24,7 +25,6 @@ from suffice.inference.sampling.sampling import Average, Chained, Weighted
 from suffice.models.parts.closed_forms import words
 from suffice.variables import Count
 
-Flags = npt.NDArray[np.bool_]
 Columns = list[tuple[str, npt.NDArray[Any]]]
 """Columns of numbers by names that need not differ."""
 
@@ -164,7 +164,7 @@ class NormalParts(MixtureParts):
         z = rng.standard_normal((len(chosen), self.means.shape[1]))
         return np.asarray(self.means[chosen] + np.einsum("nij,nj->ni", roots[chosen], z))
 
-    def restrict(self, weights: Array, chosen: Flags) -> tuple[Array, MixtureParts]:
+    def restrict(self, weights: Array, chosen: Bools) -> tuple[Array, MixtureParts]:
         return weights[chosen] / weights[chosen].sum(), NormalParts(self.means[chosen], self.covariances[chosen])
 
     def main_columns(self, names: Sequence[str], weights: Array) -> Columns:
@@ -344,7 +344,7 @@ class DrawnParts(MixtureParts):
         return self.values[chosen]
 
     @one_blas_thread
-    def restrict(self, weights: Array, chosen: Flags) -> tuple[Array, MixtureParts]:
+    def restrict(self, weights: Array, chosen: Bools) -> tuple[Array, MixtureParts]:
         among, w = np.asarray(chosen, np.float64), self.drawn.weights
         return np.asarray(w * among / (w @ among)), replace(self, among=among)
 

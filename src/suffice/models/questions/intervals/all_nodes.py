@@ -97,9 +97,13 @@ class _Wanted:
         alone = self._alone(unknown, whole)
         if together is not None and sum(alone.values()) > whole and whole <= self.clock.left:
             answers |= self._all_at_once(together)
+        how = (self.level, self.draws, self.seed, self.clock)
         for name in (n for n in alone if n not in answers):
             try:
-                answers[name] = self._of_one(name, alone[name])
+                if alone[name] > self.clock.left:
+                    raise OutOfTime
+                self.clock.check(f"of {name}")
+                answers[name] = answer_with_interval(self.bn, [name], self.evidence, *how)
             except OutOfTime:
                 self.late[name] = alone[name]
             except (ModelError, FitError, TooLarge) as error:
@@ -111,34 +115,21 @@ class _Wanted:
     def _seconds(self, cost: float) -> float:
         return cost * self.draws * SECONDS
 
-    def _question(self, name: str) -> Question:
-        return Question.of(self.bn, [name], self.evidence)
-
     def _alone(self, names: Sequence[str], whole: float) -> dict[str, float]:
         """The seconds that each node by itself should take, the cheapest first. It is enough to know that they are more than
         all at once takes, if there is time for that; of nodes that come last only a lower bound is known."""
-        questions = {name: self._question(name) for name in names}
+        questions = {name: Question.of(self.bn, [name], self.evidence) for name in names}
         least = {n: self._seconds(DRAWING * sum(self.bn[x].n_parameters for x in q.nodes)) for n, q in questions.items()}
         order, total, known = sorted(least, key=least.__getitem__), sum(least.values()), dict[str, float]()
         for name in order:
             if (total > whole and whole <= self.clock.left) or self.clock.left < (self.clock.time_limit or 0.0) / 2.0:
                 break
-            known[name] = self._seconds_of(questions[name])
+            try:
+                known[name] = self._seconds(Redrawn(questions[name], self.seed).cost())
+            except (ModelError, FitError, TooLarge):  # so that the reason is found at once
+                known[name] = 0.0
             total += known[name] - least[name]
         return dict(sorted(known.items(), key=lambda item: item[1])) | {n: least[n] for n in order if n not in known}
-
-    def _seconds_of(self, question: Question) -> float:
-        """Of a question that is refused: nothing, so that the reason is found at once."""
-        try:
-            return self._seconds(Redrawn(question, self.seed).cost())
-        except (ModelError, FitError, TooLarge):
-            return 0.0
-
-    def _of_one(self, name: str, seconds: float) -> Any:
-        if seconds > self.clock.left:
-            raise OutOfTime
-        self.clock.check(f"of {name}")
-        return answer_with_interval(self.bn, [name], self.evidence, self.level, self.draws, self.seed, self.clock)
 
     def _together(self, names: Sequence[str]) -> Redrawn | None:
         """The finite nodes at the same draws of all parameters; None where some cannot be drawn so."""
@@ -161,7 +152,7 @@ class _Wanted:
         points, answers = exact.marginals(at_means(self.bn, redrawn.question), self.evidence), {}
         for name in (n for n in drawn if n in self.found):
             interval, error = quantiles(drawn[name], (1.0 - self.level) / 2.0)
-            how = how_found(self._question(name), self.level, self.draws, 0, error, None)
+            how = how_found(Question.of(self.bn, [name], self.evidence), self.level, self.draws, 0, error, None)
             answers[name] = replace(points[name], interval=interval, how=how)
         return answers
 
