@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -215,14 +214,6 @@ def test_usage_errors_are_2(run) -> None:
 def test_bundled_networks_have_names(run) -> None:
     assert "p(xray | either)" in run("show", "asia", "--node", "xray")[1]
     assert run("show", "asiaa")[0] == 1
-
-
-def test_demo(run) -> None:
-    code, out, _ = run("demo", "-n", 2000)
-    assert code == 0
-    assert "KL(truth || fitted)" in out
-    timed = [line for line in out.splitlines() if re.search(r"\d m?s\b", line)]
-    assert [line for line in timed if not line.startswith("found by ")] == []  # how long a step took says nothing
 
 
 def test_the_module_is_the_command() -> None:

@@ -6,6 +6,7 @@ What Sphinx makes of it, `make docs` looks at; here it is checked without Sphinx
 from __future__ import annotations
 
 import doctest
+import re
 from pathlib import Path
 
 from building.listing import examples_of, groups, lacks, without_example
@@ -27,12 +28,14 @@ def test_every_command_has_an_example() -> None:
 
 
 def test_the_examples_of_the_command_line_run(run) -> None:
-    said = {}
+    printed, said = {}, {}
     for example in examples_of(PAGE.read_text("utf-8")):
-        code, _, err = run(*example.arguments)
-        assert code == 0, f"{example.line}: {err}"
-        said[example.line] = err
+        code, printed[example.line], said[example.line] = run(*example.arguments)
+        assert code == 0, f"{example.line}: {said[example.line]}"
     assert "kernels ready" in said["suffice warm"]
+    assert "KL(truth || fitted)" in printed["suffice demo"]
+    timed = [line for line in printed["suffice demo"].splitlines() if re.search(r"\d m?s\b", line)]
+    assert [line for line in timed if not line.startswith("found by ")] == []  # how long a step took says nothing
 
 
 def test_examples_of_the_machinery_run() -> None:
