@@ -156,7 +156,8 @@ class Local(Engine):
 
     def _unread(self, names: Sequence[str]) -> list[str]:
         self.check(names)
-        unread = [n for n in self.options.with_targets(names) if n not in self.seen]
+        wanted = self.options.with_targets(names) if self.options.declared else names
+        unread = [n for n in wanted if n not in self.seen]
         if unread and self.seen and not self.source.stable:
             # The rows of one reading cannot be joined to those of another.
             unread = [*self.seen, *unread]
