@@ -29,7 +29,14 @@ class _OneThread(ContextDecorator):
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
-            for library in self._libraries():
+            # Libraries of linear algebra that are loaded: those of scipy may come later than those of numpy.
+            loaded = 1 + ("scipy.special" in sys.modules) + ("scipy.linalg" in sys.modules)
+            if loaded != self._loaded:
+                from threadpoolctl import ThreadpoolController
+
+                self._known = ThreadpoolController().select(user_api="blas").lib_controllers
+                self._loaded = loaded
+            for library in self._known:
                 if library.filepath not in self._before:
                     self._before[library.filepath] = library, library.get_num_threads()
                     library.set_num_threads(1)
@@ -41,16 +48,6 @@ class _OneThread(ContextDecorator):
                 for library, n in self._before.values():
                     library.set_num_threads(n)
                 self._before.clear()
-
-    def _libraries(self) -> list[Any]:
-        """The libraries of linear algebra that are loaded. Those of scipy may come later than those of numpy."""
-        loaded = 1 + ("scipy.special" in sys.modules) + ("scipy.linalg" in sys.modules)
-        if loaded != self._loaded:
-            from threadpoolctl import ThreadpoolController
-
-            self._known = ThreadpoolController().select(user_api="blas").lib_controllers
-            self._loaded = loaded
-        return self._known
 
 
 one_blas_thread = _OneThread()

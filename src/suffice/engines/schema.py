@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,21 +93,23 @@ class Schema(OneTable, Mapping[str, Variable]):
         return len(self._variables)
 
     def __repr__(self) -> str:
-        n_rows, _, _ = self._findings()
+        n_rows = None if self._look is None else self._look()[0]
         headline = "" if n_rows is None else f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}\n\n"
         return headline + super().__repr__()
 
-    def _findings(self) -> tuple[int | None, Mapping[str, Seen], Summaries]:
-        return (None, {}, {}) if self._look is None else self._look()
+    def _lines(self) -> Iterator[tuple[str, Variable, int, list[str], Array | NumberSummary | None]]:
+        """Each column, what it is, with its missing cells, doubts and summary, as far as they are known."""
+        _, seen, summaries = (None, {}, {}) if self._look is None else self._look()
+        for name, variable in self._variables.items():
+            missing = seen[name].n_missing if name in seen else self._missing.get(name, 0)
+            doubts = [d.short for d in seen[name].doubts] if name in seen else []
+            yield name, variable, missing, doubts, summaries.get(name)
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
-        _, seen, summaries = self._findings()
-        rows: list[list[object]] = []
-        for name, v in self._variables.items():
-            missing = seen[name].n_missing if name in seen else self._missing.get(name, 0)
-            doubts = "; ".join(d.short for d in seen[name].doubts) if name in seen else ""
-            values = _values(v, summaries.get(name))
-            rows.append([name, type(v).__name__, values, f"{missing:,}" if missing else "", doubts])
+        rows: list[list[object]] = [
+            [name, type(v).__name__, _values(v, summary), f"{missing:,}" if missing else "", "; ".join(doubts)]
+            for name, v, missing, doubts, summary in self._lines()
+        ]
         header = ["column", "kind", "values", "missing", "doubt"]
         if any(row[-1] for row in rows):
             return header, rows
@@ -120,31 +122,24 @@ class Schema(OneTable, Mapping[str, Variable]):
         >>> scan({"smoke": ["no", "yes", "yes"]}).schema.records()
         [{'column': 'smoke', 'kind': 'Finite', 'missing': 0, 'doubts': [], 'states': {'no': 1, 'yes': 2}}]
         """
-        _, seen, summaries = self._findings()
-        result: list[dict[str, object]] = []
-        for name, v in self._variables.items():
-            doubts = [d.short for d in seen[name].doubts] if name in seen else []
-            missing = seen[name].n_missing if name in seen else self._missing.get(name, 0)
-            record = {"column": name, "kind": type(v).__name__, "missing": missing, "doubts": doubts}
-            result.append({**record, **_record(v, summaries.get(name))})
-        return result
+        return [
+            {"column": name, "kind": type(v).__name__, "missing": missing, "doubts": doubts, **_record(v, summary)}
+            for name, v, missing, doubts, summary in self._lines()
+        ]
 
 
 def _values(variable: Variable, summary: Array | NumberSummary | None) -> str:
-    if isinstance(variable, Finite):
-        return _states(variable.states, summary)
-    if not isinstance(summary, NumberSummary) or not summary.n:
-        return ""
-    return f"{summary.least:.4g} to {summary.most:.4g}, mean {summary.total / summary.n:.4g}"
-
-
-def _states(states: Sequence[str], counts: Array | NumberSummary | None) -> str:
-    if not isinstance(counts, np.ndarray):
-        return listing(map(_state_text, states), SHOWN, "str")
-    pairs = [f"{_state_text(s)} {int(n):,}" for s, n in zip(states, counts, strict=True)]
+    if not isinstance(variable, Finite):
+        if not isinstance(summary, NumberSummary) or not summary.n:
+            return ""
+        return f"{summary.least:.4g} to {summary.most:.4g}, mean {summary.total / summary.n:.4g}"
+    states = list(map(_state_text, variable.states))
+    if not isinstance(summary, np.ndarray):
+        return listing(states, SHOWN, "str")
+    pairs = [f"{state} {int(n):,}" for state, n in zip(states, summary, strict=True)]
     if len(states) <= SHOWN:
         return ", ".join(pairs)
-    most = np.argsort(-counts, kind="stable")[: SHOWN // 2]
+    most = np.argsort(-summary, kind="stable")[: SHOWN // 2]
     return f"{len(states):,} states: " + ", ".join(pairs[i] for i in most) + ", …"
 
 

@@ -158,3 +158,9 @@ def cut_rows(n: int, total: int, noun: str, which: str) -> str:
     ('2 of 1,500 rows: those with most support', '')
     """
     return f"{n:,} of {quantity(total, noun)}: those {which}" if n < total else ""
+
+
+def cut_note(n: int, total: int, noun: str, which: str) -> Html:
+    """The same as a paragraph below the table."""
+    said = cut_rows(n, total, noun, which)
+    return paragraph(f"Shown: {said}.", class_="cut") if said else Html()

@@ -19,7 +19,7 @@ from suffice.models.gaussian_markov_net import GaussianMarkovNet
 from suffice.models.networks import MarkovNet
 from suffice.models.questions.answers.answers import in_a_line
 from suffice.pictures.shapes import cut
-from suffice.reports.markup import LONG, Content, Html, Row, cut_rows, element, found_by, join, name, number, paragraph, table
+from suffice.reports.markup import LONG, Content, Html, Row, cut_note, element, found_by, join, name, number, paragraph, table
 from suffice.reports.subject import Subject
 from suffice.statistics.counts import sizes
 from suffice.variables import Finite
@@ -90,66 +90,49 @@ class CpdNumbers:
         return f"{value:.3g}".replace("-", "−")
 
 
-def table_of(cpd: Any, budget: int) -> tuple[Html, str]:
+def table_of(cpd: Any, budget: int) -> tuple[Html, Html]:
     """The table of a node's distribution with about so many numbers, and what is to be said of it.
 
     >>> import suffice as sf
-    >>> html, said = table_of(sf.load("asia")["dysp"], 6)
-    >>> html.count("<tr"), said
-    (4, '3 of 4 rows: those that come first')
+    >>> html, note = table_of(sf.load("asia")["dysp"], 6)
+    >>> html.count("<tr"), note
+    (4, '<p class="cut">Shown: 3 of 4 rows: those that come first.</p>')
     """
     if not cpd.arrays or cpd.is_regression:
         return _regression(cpd, budget)
-    own = CpdNumbers.of(cpd)
-    return _long(cpd, own, budget) if len(own.names) > WIDE else _wide(cpd, own, budget)
+    own, parents = CpdNumbers.of(cpd), cpd.finite_parents
+    (n, k), alone = own.values.shape, own.support is None and len(own.values) == 1
+    if wide := k <= WIDE:  # a line for each configuration of the finite parents
+        chosen, which = _choice(own.support, n, max(1, budget // k))
+        places = [(i, range(k)) for i in chosen]
+        heads = list(map(name, own.names))
+    else:  # of many states a line for each number
+        weight = own.values if alone else None if own.support is None else own.support[:, None] * own.values
+        chosen, which = _choice(None if weight is None else weight.reshape(-1), n * k, max(2, budget // 2))
+        which = "that are most probable" if alone else which
+        places = [(c // k, range(c % k, c % k + 1)) for c in chosen]
+        heads = [name(cpd.child.name), Html("probability" if own.are_probabilities else "value")]
+    rows = []
+    for (i, columns), states in zip(places, _states(parents, [i for i, _ in places]), strict=True):
+        labels = [*states, *([] if wide else [own.names[columns[0]]])]
+        seen = [] if own.support is None else [_support(own, i)]
+        cells = [own.cell(i, j) for j in columns]
+        rows.append(Row(*map(name, labels), *cells, *seen, class_="unseen" if own.unsupported[i] else ""))
+    header = [*(name(p.name) for p in parents), *heads, *([] if own.support is None else ["rows"])]
+    html = table(header, rows, headings=len(parents) + (not wide))
+    return html, cut_note(len(rows), n if wide else n * k, "row" if wide else "cell", which)
 
 
-def _regression(cpd: Any, budget: int) -> tuple[Html, str]:
+def _regression(cpd: Any, budget: int) -> tuple[Html, Html]:
     """A line for each coefficient."""
     n, limit = cpd._n_rows(), max(4, budget // 4)
     header, rows = cpd._rows(limit)
     body = [Row(*(_content(cell) for cell in row)) for row in rows]
-    return table([_content(h) for h in header], body), cut_rows(len(rows), n, "row", "that come first")
+    return table([_content(h) for h in header], body), cut_note(len(rows), n, "row", "that come first")
 
 
 def _content(cell: object) -> Content:
     return name(cell) if isinstance(cell, str) else float(cell) if isinstance(cell, float) else str(cell)
-
-
-def _wide(cpd: Any, own: CpdNumbers, budget: int) -> tuple[Html, str]:
-    """A line for each configuration of the finite parents."""
-    n = len(own.values)
-    chosen, which = _choice(own.support, n, max(1, budget // len(own.names)))
-    parents = cpd.finite_parents
-    counted = own.support is not None
-    rows = []
-    for i, states in zip(chosen, _states(parents, chosen), strict=True):
-        seen = [_support(own, i)] if counted else []
-        cells = [own.cell(i, j) for j in range(len(own.names))]
-        rows.append(Row(*map(name, states), *cells, *seen, class_="unseen" if own.unsupported[i] else ""))
-    heads = [*(name(p.name) for p in parents), *map(name, own.names)]
-    html = table([*heads, *(["rows"] if counted else [])], rows, headings=len(parents))
-    return html, cut_rows(len(rows), n, "row", which)
-
-
-def _long(cpd: Any, own: CpdNumbers, budget: int) -> tuple[Html, str]:
-    """A line for each number: of many states, the configuration and the state."""
-    n, k = own.values.shape
-    weight = None if own.support is None else (own.support[:, None] * own.values).reshape(-1)
-    if own.support is None and n == 1:
-        weight = own.values.reshape(-1)
-    chosen, which = _choice(weight, n * k, max(2, budget // 2))
-    which = "that are most probable" if own.support is None and n == 1 else which
-    parents = cpd.finite_parents
-    counted, places = own.support is not None, [divmod(c, k) for c in chosen]
-    rows = []
-    for (i, j), states in zip(places, _states(parents, [i for i, _ in places]), strict=True):
-        seen = [_support(own, i)] if counted else []
-        unseen = "unseen" if own.unsupported[i] else ""
-        rows.append(Row(*map(name, states), name(own.names[j]), own.cell(i, j), *seen, class_=unseen))
-    header = [*(name(p.name) for p in parents), name(cpd.child.name), "probability" if own.are_probabilities else "value"]
-    html = table([*header, *(["rows"] if counted else [])], rows, headings=len(parents) + 1)
-    return html, cut_rows(len(rows), n * k, "cell", which)
 
 
 def _choice(weight: Array | None, n: int, limit: int) -> tuple[Sequence[int], str]:
@@ -222,7 +205,7 @@ def _intervals(model: Any) -> Html:
 
 def _article(model: Any, node: str, links: Links, belief: str, budget: int) -> Html:
     cpd = model[node]
-    html, cut_to = table_of(cpd, budget)
+    html, note = table_of(cpd, budget)
     parents = [name(p, links.get(p, "")) for p in cpd.parents]
     children = [name(c, links.get(c, "")) for c in (model.dag.children(node) if hasattr(model, "dag") else ())]
     lines: list[Content] = [join([kind_of(cpd.child), _node_list(", parents ", parents), _node_list(", children ", children)])]
@@ -234,7 +217,6 @@ def _article(model: Any, node: str, links: Links, belief: str, budget: int) -> H
     if unseen:
         lines.append(f"{unseen:,} of {quantity(cpd.unsupported.size, 'configuration')} of its parents had no row")
     shown = [paragraph(line) for line in lines]
-    note = paragraph(f"Shown: {cut_to}.", class_="cut") if cut_to else Html()
     place = links[node].removeprefix("#") if node in links else None
     return element("article", element("h3", name(node)), *shown, html, note, id=place, **found_by([node]))
 
@@ -288,8 +270,7 @@ def _term(model: MarkovNet, key: Any, weights: Any, budget: int) -> Html:
         for i, at in zip(order, places, strict=True)
     ]
     header = [name(n) for n in names] if whole else ["weight of"]
-    said = cut_rows(len(rows), flat.size, "weight", "that are largest")
-    note = paragraph(f"Shown: {said}.", class_="cut") if said else Html()
+    note = cut_note(len(rows), flat.size, "weight", "that are largest")
     body = table([*header, "weight"], rows, headings=len(header))
     return element("article", element("h3", Html(", ".join(name(n) for n in names))), body, note, **found_by(names))
 
@@ -302,7 +283,6 @@ def _of_precision(model: GaussianMarkovNet, subject: Subject, links: Links) -> H
     rows = [Row(name(n), mean, sd, id=links[n][1:], names=[n]) for n, mean, sd in own]
     pairs = sorted(model.partial_correlations.items(), key=lambda item: (-abs(item[1]), item[0]))
     edges = [Row(name(a), name(b), float(r), names=[a, b]) for (a, b), r in pairs[:MOST]]
-    said = cut_rows(len(edges), len(pairs), "edge", "that are strongest")
     both = table(["a", "b", "partial correlation"], edges, "Partial correlations", headings=2) if edges else Html()
-    note = paragraph(f"Shown: {said}.", class_="cut") if said else Html()
+    note = cut_note(len(edges), len(pairs), "edge", "that are strongest")
     return join([table(["node", "mean", "standard deviation"], rows, "Nodes"), both, note])

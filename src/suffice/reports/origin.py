@@ -8,7 +8,7 @@ from typing import Any
 from suffice.basis.version import VERSION
 from suffice.errors import SufficeError, quantity
 from suffice.recipes.missing.missingness import missingness
-from suffice.reports.markup import Content, Html, Row, bullets, cut_rows, element, facts, join, name, number, paragraph, table
+from suffice.reports.markup import Content, Html, Row, bullets, cut_note, element, facts, join, name, number, paragraph, table
 from suffice.reports.subject import Subject
 
 MOST_COLUMNS = 500
@@ -33,11 +33,7 @@ def origin_section(subject: Subject, rows: Any, source: str, command: str, notes
         "estimate": repr(model.estimate) if prior is not None else "",
         "score of the search": "" if problem is None else repr(problem.score),
         "method of the search": "" if subject.found is None else repr(subject.found.method),
-        "constraints": "none"
-        if problem is not None and problem.constraints is None
-        else repr(problem.constraints)
-        if problem
-        else "",
+        "constraints": "" if problem is None else "none" if problem.constraints is None else repr(problem.constraints),
         "seed of the search": "" if problem is None else number(problem.seed),
         "rows of this report": _rows(subject, rows, source),
         "command": element("code", command) if command else "",
@@ -98,8 +94,7 @@ def schema_section(rows: Any) -> Html:
     """
     header, lines = rows.schema._table()
     own = [Row(*(name(str(cell), letters=120) for cell in line), names=[str(line[0])]) for line in lines[:MOST_COLUMNS]]
-    said = cut_rows(len(own), len(lines), "row", "that come first")
-    return join([table(header, own, "Columns"), paragraph(f"Shown: {said}.", class_="cut") if said else ""])
+    return join([table(header, own, "Columns"), cut_note(len(own), len(lines), "row", "that come first")])
 
 
 def missing_section(rows: Any) -> Html:

@@ -10,7 +10,7 @@ were already encoded is read once more. Of numbers the different values are know
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from suffice.basis.libraries import pc, pt
 from suffice.engines.encoding.encode import Codes, Encoder, StateEncoder, Wrong, number
-from suffice.engines.encoding.numbers import MARKED, NUMBERS, Cuts, Floats, NotANumber, NumberEncoder, refuse_mark
+from suffice.engines.encoding.numbers import MARKED, NUMBERS, SHORT, Cuts, Floats, NotANumber, NumberEncoder, refuse_mark
 from suffice.engines.encoding.sources import Kind, Options, Source
 from suffice.errors import DataError
 from suffice.variables import Bins, Count, Distributed, Finite, NumbersStay, Real, Variable, sorted_states, state_text
@@ -126,11 +126,11 @@ class Guess:
     """The encoder of cells of a text file of which nothing is declared, with its decimal mark; `reading` says how they must be
     read, once this is known."""
 
+    settled: Undeclared | StateEncoder
+    """The encoder that this one became with its first chunk."""
+
     def __init__(self, options: Options, decimal: str, reading: str | None = None) -> None:
         self.options, self.decimal, self.reading = options, decimal, reading
-        self._states = StateEncoder((), fixed=False, missing=options.missing)
-        self.settled: Undeclared | StateEncoder = Undeclared(missing=options.missing, decimal=decimal)
-        """The encoder that this one became."""
         self.mistaken = False
         self.endless: NotANumber | None = None
         self._rows = 0
@@ -142,8 +142,7 @@ class Guess:
     def encode(self, chunk: Any) -> Codes | Floats | None:
         """The codes or numbers of a chunk; None once it is clear that this column must be read again."""
         if not self._rows:
-            reading = self.reading or self._first_guess(chunk.slice(0, PEEK))
-            self.settled = self._states if reading == "states" else self.settled
+            self._settle(self.reading or self._first_guess(chunk.slice(0, PEEK)))
         row, self._rows = self._rows, self._rows + len(chunk)
         if self.mistaken:
             return None
@@ -156,20 +155,26 @@ class Guess:
                 self.endless = self.endless or (wrong if wrong.endless else None)
                 self.mistaken = not wrong.endless
                 return np.zeros(len(chunk)) if wrong.endless else None
-            self.settled = self._states
+            self._settle("states")
         return self.settled.encode(chunk)
 
+    def _settle(self, reading: str) -> None:
+        missing, states = self.options.missing, reading == "states"
+        self.settled = (
+            StateEncoder((), fixed=False, missing=missing) if states else Undeclared(missing=missing, decimal=self.decimal)
+        )
+
     def _first_guess(self, cells: Any) -> str:
-        """How the first cells read. Numbers but for thousands marks are refused, where more than a few cells were looked at."""
-        words = [w for w in pc.unique(cells).to_pylist() if w and w not in self.options.missing]
-        plain = [w for w in words if NUMBERS[self.decimal].fullmatch(w)]
-        if len(plain) < len(words) and (self.decimal == "," or pt.is_dictionary(cells.type)):
-            marked = [w for w in words if MARKED[self.decimal].fullmatch(w)]
-            if marked and len(plain) + len(marked) == len(words):
-                row, text = next((i, w) for i, w in enumerate(cells.to_pylist()) if w in marked)
-                refuse_mark(row, text, self.decimal)
-        elif self.decimal == ",":
-            words = [w.replace(",", ".") for w in words]
+        """How the first cells read. Numbers but for thousands marks are refused, where cells may be no plain numbers."""
+        mark, is_dictionary = self.decimal, pt.is_dictionary(cells.type)
+        some = pc.unique(cells) if is_dictionary else cells
+        words = {w for w in some.to_pylist() if w and w not in self.options.missing}
+        unsure = mark == "," or is_dictionary
+        if unsure and all(NUMBERS[mark].fullmatch(w) or MARKED[mark].fullmatch(w) for w in words):
+            for row, word in enumerate(cells.to_pylist()):
+                if word in words and MARKED[mark].fullmatch(word):
+                    refuse_mark(row, word, mark)
+            words = {w.replace(mark, ".") for w in words}
         return reads_as(words, self.options.integers is Finite)
 
 
@@ -177,7 +182,7 @@ def is_integer_text(text: str) -> bool:
     return _INTEGER.fullmatch(text) is not None
 
 
-def reads_as(words: Sequence[str], integers_finite: bool) -> str:
+def reads_as(words: Collection[str], integers_finite: bool) -> str:
     """Whether the texts of a column are "numbers", some of them finite, or "states".
 
     >>> reads_as(["1", "2.5"], False), reads_as(["1", "2"], True), reads_as(["inf"], False)
@@ -202,7 +207,11 @@ class Undeclared(NumberEncoder):
         self.values += Values.of(numbers)
         words = chunk.dictionary if pt.is_dictionary(chunk.type) else chunk
         if self.integers and pt.is_string(words.type):
-            self.integers = not pc.any(pc.match_substring_regex(words, f"[{self.decimal}eE]")).as_py()
+            if len(words) <= SHORT:
+                text = "".join(filter(None, words.to_pylist()))
+                self.integers = not any(mark in text for mark in (self.decimal, "e", "E"))
+            else:
+                self.integers = not pc.any(pc.match_substring_regex(words, f"[{self.decimal}eE]")).as_py()
         return numbers
 
 

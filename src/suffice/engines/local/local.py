@@ -126,7 +126,7 @@ class Local(Engine):
     def require(self, names: Sequence[str]) -> None:
         """Read the columns among these that were not read yet, in one go. Where one of them is refused, none is kept."""
         self.check(names)
-        wanted = [n for n in self.options.with_targets(names) if n not in self.seen]
+        wanted = [n for n in (self.options.with_targets(names) if self.options.declared else names) if n not in self.seen]
         if wanted and self.seen and not self.source.stable:
             # The rows of one reading cannot be joined to those of another.
             wanted = [*self.seen, *wanted]
