@@ -174,17 +174,6 @@ class Contents:
             return Contents(layout, header["weight"], numbers, keys, header.get("lost"))
 
 
-def save(statistics: Entries, path: str | PathLike[str]) -> None:
-    Contents.of(statistics).write(path)
-
-
-def load(path: str | PathLike[str], make: Make[SomeEntries]) -> SomeEntries:
-    """What `make` makes of what is in a file; what it refuses is damage of the file."""
-    contents = Contents.read(path)
-    with reading(path):
-        return contents.statistics(make)
-
-
 @contextmanager
 def reading(path: str | PathLike[str]) -> Iterator[None]:
     """Whatever is wrong with a file is said in one sentence that names it."""

@@ -353,16 +353,18 @@ class Statistics:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to a file; `docs/statistics_file.md` says what is in it."""
-        from suffice.statistics.file import save
+        from suffice.statistics.file import Contents
 
-        save(self, path)
+        Contents.of(self).write(path)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Statistics:
         """Read what `save` wrote. Nothing is unpickled, and sizes are checked before memory is taken."""
-        from suffice.statistics.file import load
+        from suffice.statistics.file import Contents, reading
 
-        return load(path, Statistics)
+        contents = Contents.read(path)
+        with reading(path):
+            return contents.statistics(Statistics)
 
     def _repr_html_(self) -> str:
         rows = [[", ".join(e.names), ", ".join(e.request.real), e.total] for e in list(self)[:40]]

@@ -39,19 +39,18 @@ class AsGiven:
         return np.arange(start, stop)
 
 
-class Chosen:
-    """Those rows of a column that are chosen, picked when they are first asked for."""
+class Fetched:
+    """A column that is fetched when it is first asked for."""
 
-    def __init__(self, column: Column, chosen: Callable[[], npt.NDArray[np.bool_]]) -> None:
-        self._column, self._chosen, self.dtype = column, chosen, column.dtype
+    def __init__(self, fetch: Callable[[], Array], dtype: npt.DTypeLike = np.int64) -> None:
+        self._fetch, self.dtype = fetch, np.dtype(dtype)
 
     def rows(self, start: int, stop: int) -> Array:
         return self._rows[start:stop]
 
     @cached_property
     def _rows(self) -> Array:
-        chosen = self._chosen()
-        return self._column.rows(0, len(chosen))[chosen]
+        return self._fetch()
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,17 +118,23 @@ class Arrangement:
 
     def pick(self, here: npt.NDArray[np.bool_]) -> Arrangement:
         """Only some of the sequences, in the same blocks; one of these may be empty."""
-        rows = partial(np.repeat, here, self.lengths)
-        times = None if self.times is None else replace(self.times, column=Chosen(self.times.column, rows))
+        rows, times = partial(_rows_of, here, self.lengths), self.times
+        if times is not None:
+            times = replace(times, column=Fetched(partial(rows, times.column), times.column.dtype))
         return replace(
             self,
             labels=tuple(self.labels[i] for i in np.flatnonzero(here).tolist()),
             lengths=self.lengths[here],
-            position=Chosen(self.position, rows),
+            position=Fetched(partial(rows, self.position), self.position.dtype),
             times=times,
             given_cuts=np.concatenate([[0], np.cumsum(here)])[self.cuts],
             numbers=tuple(self.spans),
         )
+
+
+def _rows_of(here: npt.NDArray[np.bool_], lengths: Ints, column: Column) -> Array:
+    """The rows of a column that the sequences have that are here."""
+    return column.rows(0, int(lengths.sum()))[np.repeat(here, lengths)]
 
 
 def starts_of(lengths: Ints) -> Ints:

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from suffice.engines.engine import Array, Bits, Block, Engine, S, Seen, Step, T, View
+from suffice.engines.engine import Array, Block, Engine, Step, T, View
 from suffice.engines.local.local import hold_in_memory
 from suffice.engines.sequences.arranged import Arranged
-from suffice.engines.steps.bits import BitLayout
-from suffice.engines.views.views import Ints, Tally, Then, Through, Viewed, tell_sizes
+from suffice.engines.views.views import Ints, Tally, Then, Viewed, tell_sizes
 from suffice.errors import DataError
 from suffice.variables import Variable
 
@@ -80,24 +79,24 @@ def rename(variable: Variable, name: str) -> Variable:
     return replace(variable, name=name)
 
 
-class Lagged(Engine):
+class Lagged(Viewed):
     """The steps of sequences on any engine as plain rows with lagged columns. What the columns are is as if declared."""
 
     empty = "no sequence has a step there: all are shorter"
+    own_gaps = True
 
     def __init__(self, engine: Engine, columns: Columns, first: int, last: int | None) -> None:
-        self.engine, self.columns, self.first, self.last = engine, dict(columns), first, last
-        self.names, self.weighted, self.ordered, self.near = tuple(columns), engine.weighted, engine.ordered, engine.near
-        self.memory_limit = engine.memory_limit
-        self.seen: dict[str, Seen] = {}
+        super().__init__(engine, Lag(columns, first, last))
+        self.columns, self.first, self.last = dict(columns), first, last
+        self.names, self.keys = tuple(columns), ()
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         self.check(names)
-        own = self.engine.variables(self._own(names))
+        own = self.engine.variables(self._sources(names))
         return {n: rename(own[self.columns[n][0]], n) for n in names}
 
     def text_columns(self, names: Sequence[str]) -> frozenset[str]:
-        own = self.engine.text_columns(self._own(names))
+        own = self.engine.text_columns(self._sources(names))
         return frozenset(n for n in names if self.columns[n][0] in own)
 
     def require(self, names: Sequence[str]) -> None:
@@ -117,10 +116,10 @@ class Lagged(Engine):
                 raise DataError(f"{name!r} and other columns of {column!r} are declared differently; they are one variable")
         return Lagged(self.engine.declare(own), self.columns, self.first, self.last)
 
-    def _own(self, names: Sequence[str]) -> list[str]:
+    def _sources(self, names: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(self.columns[n][0] for n in names))
 
-    def _lag(self, names: Sequence[str]) -> Lag:
+    def _view_of(self, names: Sequence[str]) -> Lag:
         return Lag({n: self.columns[n] for n in names}, self.first, self.last)
 
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
@@ -129,34 +128,26 @@ class Lagged(Engine):
             self.require(names)
             if not self.n_rows:
                 return None
-            self.require_complete(names)
-        return self.engine.total(Through(step, self._lag(names), check=False), self._own(names), threads, what)
+        return super().total(step, names, threads, what)
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         if keep:
             raise DataError("lagged rows keep no columns as they came")
-        names = names or self.names[:1]
-        return self.engine.map(Then(self._lag(names), step), self._own(names), what=what)
-
-    def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
-        return self.hold(names).walk(step, state, names, seed=seed)
+        return super().map(step, names or self.names[:1], what=what)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        inner = self.engine.hold(self._own(names))
-        inner.require(self._own(names))
+        own = self._sources(names)
+        inner = self.engine.hold(own)
+        inner.require(own)
         if not isinstance(inner, Arranged) or not inner.fits_again([self.columns[n][0] for n in names]):
             return self if view is None else Viewed(self, view)
-        lag = self._lag(names)
-        blocks = list(inner.map(lag if view is None else Then(lag, view), self._own(names)))
+        lag = self._view_of(names)
+        blocks = list(inner.map(lag if view is None else Then(lag, view), own))
         place = None
         if view is None:
             near = Lagged(inner, self.columns, self.first, self.last)
             place = partial(_place, near, [b.number for b in blocks], np.cumsum([b.n_rows for b in blocks]))
         return hold_in_memory(self.variables(names), blocks, inner.options.memory_limit, place)
-
-    def bits(self, layout: BitLayout, **how: Any) -> Bits:
-        held = self.hold(layout.names)
-        return Bits(self, layout) if held is self else held.bits(layout, **how)
 
     def place(self, number: int, row: int) -> str:
         places = places_of(self.engine.arrangement.lengths_of(number))  # type: ignore[attr-defined]

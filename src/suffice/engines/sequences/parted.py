@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from suffice.engines.local.local import Local
 from suffice.engines.partitions.partitions import ForEach, Partitions, PartitionWork, Reader, place
 from suffice.engines.reading.frames import FrameSource
 from suffice.engines.sequences.arranged import SortedKeys, refuse_changes
-from suffice.engines.sequences.arrangement import Arrangement, Array, AsGiven, Ints, Looked, cut_sequences, starts_of
+from suffice.engines.sequences.arrangement import Arrangement, Array, AsGiven, Fetched, Ints, Looked, cut_sequences, starts_of
 from suffice.engines.sequences.gaps import Missing, Refuse, with_gaps
 from suffice.engines.sequences.keys import TEXT_ORDER, Keyed, ShownTimes, Times, about_text
 from suffice.engines.views.views import Viewed
@@ -165,22 +165,6 @@ class PlacesOf:
         if self.what == "times" and times is not None:
             return times.to_user(times.column.rows(0, n))
         return arrangement.position.rows(0, n)
-
-
-class Fetched:
-    """A column that is fetched when it is first asked for."""
-
-    dtype = np.dtype(np.int64)
-
-    def __init__(self, fetch: Callable[[], Array]) -> None:
-        self._fetch = fetch
-
-    def rows(self, start: int, stop: int) -> Array:
-        return self._rows[start:stop]
-
-    @cached_property
-    def _rows(self) -> Array:
-        return self._fetch()
 
 
 class Parted(Viewed):

@@ -22,7 +22,7 @@ from suffice.engines.sequences.keys import Keyed
 from suffice.engines.sequences.lagged import Columns, Lagged
 from suffice.engines.sequences.parted import part_sequences
 from suffice.engines.views.views import Ints, Viewed, seed_of
-from suffice.errors import DataError, listing, nearest, whole
+from suffice.errors import DataError, listing, nearest, quantity, whole
 from suffice.errors.remedies import argument
 from suffice.variables import Finite, Real
 
@@ -164,7 +164,7 @@ class Sequences:
     @cached_property
     def sequence_weight(self) -> float:
         """The weight of all sequences together: their number, where there are no weights."""
-        return float(self.n_sequences) if not self.data.weighted else self.data.take(self.columns[:1]).fold(WeighSequences())
+        return float(self.n_sequences) if not self.data.weighted else self.data.take(self.columns[:1]).fold(weigh_sequences)
 
     @property
     def position(self) -> Ints:
@@ -270,7 +270,7 @@ class Sequences:
     def _headline(self) -> str:
         n, steps, lengths = self.n_sequences, self.n_steps, np.sort(self.lengths)
         about = f" of {lengths[0]:,} to {lengths[-1]:,}, median {np.median(lengths):g}" if n > 1 else ""
-        return f"{_several(n, 'sequence')}, {_several(steps, 'step')}{about}, {_several(len(self.columns), 'column')}"
+        return f"{quantity(n, 'sequence')}, {quantity(steps, 'step')}{about}, {quantity(len(self.columns), 'column')}"
 
     def __repr__(self) -> str:
         return f"Sequences({self._headline()})\n{Schema(self.schema, self.missing)!r}"
@@ -279,17 +279,10 @@ class Sequences:
         return f"<p>Sequences: {self._headline()}</p>{Schema(self.schema, self.missing)._repr_html_()}"
 
 
-def _several(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
-
-
-@dataclass(frozen=True)
-class WeighSequences(Step[float]):
+def weigh_sequences(block: Block) -> float:
     """The weight of the sequences of a block."""
-
-    def of(self, block: Block) -> float:
-        lengths = np.ones(block.n_rows, np.int64) if block.lengths is None else block.lengths
-        return float(block.weights[np.cumsum(lengths) - lengths].sum())
+    lengths = np.ones(block.n_rows, np.int64) if block.lengths is None else block.lengths
+    return float(block.weights[np.cumsum(lengths) - lengths].sum())
 
 
 @dataclass(frozen=True, eq=False)

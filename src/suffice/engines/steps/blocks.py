@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
@@ -225,35 +225,25 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> It
     if workers == 1:
         yield from (task() for task in tasks)
         return
-    pending: deque[Future[T]] = deque()
-    with _borrow_threads(workers) as pool:
-        try:
-            for task in tasks:
-                pending.append(pool.submit(task))
-                if len(pending) > 2 * workers:
-                    yield pending.popleft().result()
-            while pending:
-                yield pending.popleft().result()
-        finally:
-            for future in pending:
-                future.cancel()
-            wait(pending)
-
-
-@contextmanager
-def _borrow_threads(workers: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads of an earlier call that nobody uses, or new ones; a task that itself asks for threads gets others.
-
-    Who starts a thread waits until it runs, and it runs when the first task lets go of Python: too long for each iteration.
-    """
+    # Threads of an earlier call that nobody uses, or new ones; a task that itself asks for threads gets others. Who starts a
+    # thread waits until it runs, and it runs when the first task lets go of Python: too long for each iteration.
     free = _idle.setdefault(workers, [])
     try:
         pool = free.pop()
     except IndexError:
         pool = ThreadPoolExecutor(workers)
+    pending: deque[Future[T]] = deque()
     try:
-        yield pool
+        for task in tasks:
+            pending.append(pool.submit(task))
+            if len(pending) > 2 * workers:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
     finally:
+        for future in pending:
+            future.cancel()
+        wait(pending)
         free.append(pool)
 
 

@@ -188,9 +188,14 @@ def as_declared(variable: Variable) -> Variable:
 
 
 class Viewed(Engine):
-    """An engine whose rows are seen through a view. What the columns are stays as it is, as if declared."""
+    """An engine whose rows are seen through a view. What the columns are stays as it is, as if declared.
+
+    Engines whose columns are made of those of another say which of these they read (`_sources`), and by which view.
+    """
 
     empty = "there are no rows among those picked"
+    own_gaps = False
+    """Whether other cells are missing than those of the engine, so that it does not refuse them for this one."""
 
     def __init__(self, engine: Engine, view: View) -> None:
         self.engine, self.view = engine, view
@@ -214,11 +219,22 @@ class Viewed(Engine):
     def declare(self, variables: Any) -> Engine:
         return Viewed(self.engine.declare(variables), self.view)
 
+    def _sources(self, names: Sequence[str]) -> Sequence[str]:
+        """The columns of the engine that these are made of."""
+        return names
+
+    def _view_of(self, names: Sequence[str]) -> View:
+        """What makes blocks of these columns."""
+        return self.view
+
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
-        return self.engine.total(Through(step, self.view), names, threads, what)
+        if step.complete and self.own_gaps:
+            self.require_complete(names)
+        through = Through(step, self._view_of(names), check=not self.own_gaps)
+        return self.engine.total(through, self._sources(names), threads, what)
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
-        return self.engine.map(Then(self.view, step), names, keep=keep, what=what)
+        return self.engine.map(Then(self._view_of(names), step), self._sources(names), keep=keep, what=what)
 
     def walk(self, step: Callable[[S, Block], S], state: S, names: Sequence[str], *, seed: Any = None) -> S:
         return self.hold(names).walk(step, state, names, seed=seed)
@@ -258,6 +274,8 @@ class Indicating(Viewed):
     ('x', 'x_missing')
     """
 
+    own_gaps = True
+
     def __init__(self, engine: Engine, marked: Mapping[str, str]) -> None:
         super().__init__(engine, MarkMissing((), marked))
         self.marked = dict(marked)
@@ -275,16 +293,8 @@ class Indicating(Viewed):
         named: Mapping[str, Any] = variables if isinstance(variables, Mapping) else by_name(variables)
         return Indicating(self.engine.declare({n: v for n, v in named.items() if n not in self.marked}), self.marked)
 
-    def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
-        if step.complete:
-            self.require_complete(names)
-        return self.engine.total(Through(step, self._marking(names), check=False), self._read(names), threads, what)
-
-    def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
-        return self.engine.map(Then(self._marking(names), step), self._read(names), keep=keep, what=what)
-
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        held = Indicating(self.engine.hold(self._read(names)), {n: self.marked[n] for n in names if n in self.marked})
+        held = Indicating(self.engine.hold(self._sources(names)), {n: self.marked[n] for n in names if n in self.marked})
         return held if view is None else Viewed(held, view)
 
     def bits(self, layout: BitLayout, **how: Any) -> Bits:
@@ -293,8 +303,8 @@ class Indicating(Viewed):
     def place(self, number: int, row: int) -> str:
         return self.engine.place(number, row)
 
-    def _read(self, names: Sequence[str]) -> list[str]:
+    def _sources(self, names: Sequence[str]) -> list[str]:
         return list(dict.fromkeys(self.marked.get(n, n) for n in names))
 
-    def _marking(self, names: Sequence[str]) -> MarkMissing:
+    def _view_of(self, names: Sequence[str]) -> MarkMissing:
         return MarkMissing(tuple(names), {n: self.marked[n] for n in names if n in self.marked})
