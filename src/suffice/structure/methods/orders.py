@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -281,5 +281,6 @@ class _Chains(NamedTuple):
         return list(self.totals), tuple(np.array(part) for part in self[1:])
 
     def unpack(self, packed: Packed) -> None:
-        for mine, known in zip(self, (packed[0], *packed[1]), strict=True):
+        parts: tuple[list[Any], ...] = self
+        for mine, known in zip(parts, (packed[0], *packed[1]), strict=True):
             mine[:] = list(known)
