@@ -14,7 +14,7 @@ from math import comb
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from suffice.errors import GraphError, TooLarge, listing
-from suffice.graphs.paths import active_path, all_blocked, class_edges, extension, links, meek, reach, topological_order
+from suffice.graphs.paths import active_path, class_edges, extension, links, meek, reach, topological_order
 from suffice.graphs.text import Edge, all_nodes, quote_name, read_directed, read_pairs, show, statements
 from suffice.graphs.undirected import Graph
 from suffice.graphs.value import GraphValue
@@ -164,7 +164,7 @@ class Dag(GraphValue):
         common = sources & targets | sources & known | targets & known
         if common:
             raise GraphError(f"d-separation is between disjoint sets; {listing(sorted(common))} is in two of them")
-        return all_blocked(self._parents, self._children, sources, targets, known)
+        return not active_path(self._parents, self._children, sources, targets, known)
 
     def active_path(self, a: str, b: str, given: str | Iterable[str] = ()) -> tuple[str, ...]:
         """The shortest path between two nodes that `given` does not block; empty if it blocks all, which `d_separated` says.
@@ -173,7 +173,9 @@ class Dag(GraphValue):
         >>> dag.active_path("a", "b"), dag.active_path("a", "b", given="d")
         ((), ('a', 'c', 'b'))
         """
-        return () if self.d_separated(a, b, given) else tuple(active_path(self._parents, self._children, a, b, self._set(given)))
+        if self.d_separated(a, b, given):
+            return ()
+        return tuple(active_path(self._parents, self._children, {a}, {b}, self._set(given)))
 
     def subgraph(self, nodes: Iterable[str]) -> Dag:
         """The graph on some of the nodes, with the edges among them.
@@ -251,16 +253,8 @@ class Dag(GraphValue):
         """
         return self._dot("digraph", [f"{quote_name(a)} -> {quote_name(b)}" for a, b in self.edges])
 
-    def __str__(self) -> str:
-        return "; ".join(statements(self.topological_order, self._parents))
-
-    def __repr__(self) -> str:
-        text = ""
-        for statement in statements(self.topological_order, self._parents):
-            text += f"; {statement}" if text else statement
-            if len(text) > 300:
-                return f"Dag({text[:300] + ' ...'!r}, {len(self.nodes)} nodes, {len(self.edges)} edges)"
-        return f"Dag({text!r})"
+    def _statements(self) -> Iterable[str]:
+        return statements(self.topological_order, self._parents)
 
     def _picture_parts(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         return self.nodes, self.edges, ()
@@ -345,7 +339,11 @@ class Cpdag(GraphValue):
 
     def __repr__(self) -> str:
         lines = f", [{listing(self.undirected, 12)}]" if self.undirected else ""
-        return f"Cpdag([{listing(self.directed, 12)}]{lines}{self._lone([*self.directed, *self.undirected])})"
+        every = {x for edge in (*self.directed, *self.undirected) for x in edge}
+        lone = f", nodes=[{listing(self.nodes, 12)}]" if len(every) < len(self.nodes) else ""
+        return f"Cpdag([{listing(self.directed, 12)}]{lines}{lone})"
+
+    __str__ = __repr__
 
     def _picture_parts(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         return self.nodes, self.directed, self.undirected

@@ -100,49 +100,26 @@ def shortest_path(start: Node, end: Node, links: Links[Node]) -> list[Node]:
     return path[::-1]
 
 
-def all_blocked(parents: Links[str], children: Links[str], sources: set[str], targets: set[str], given: set[str]) -> bool:
-    """Whether every path between sources and targets is blocked (Koller & Friedman 2009, algorithm 3.1: linear time).
-
-    >>> all_blocked({"a": [], "b": ["a"]}, {"a": ["b"], "b": []}, {"a"}, {"b"}, set())
-    False
-    """
-    active_colliders = reach(given, parents)
-    stack = [(x, True) for x in sources]
-    visited = set()
-    while stack:
-        step = stack.pop()
-        if step in visited:
-            continue
-        visited.add(step)
-        x, from_child = step
-        if x in targets:
-            return False
-        if x not in given:
-            stack += [(child, False) for child in children[x]]
-        if x not in given if from_child else x in active_colliders:
-            stack += [(parent, True) for parent in parents[x]]
-    return True
-
-
-def active_path(parents: Links[str], children: Links[str], source: str, target: str, given: set[str]) -> list[str]:
-    """The shortest path between two nodes that nothing blocks, from one to the other; empty if all are blocked.
+def active_path(parents: Links[str], children: Links[str], sources: set[str], targets: set[str], given: set[str]) -> list[str]:
+    """The shortest path from one of the sources to one of the targets that nothing blocks; empty if all are blocked (Koller &
+    Friedman 2009, algorithm 3.1: linear time).
 
     >>> parents = {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]}
     >>> children = {"a": ["c"], "b": ["c"], "c": ["d"], "d": []}
-    >>> active_path(parents, children, "a", "b", set()), active_path(parents, children, "a", "b", {"d"})
+    >>> active_path(parents, children, {"a"}, {"b"}, set()), active_path(parents, children, {"a"}, {"b"}, {"d"})
     ([], ['a', 'c', 'b'])
     """
     active_colliders = reach(given, parents)
-    start = (source, True)
-    came: dict[tuple[str, bool], tuple[str, bool]] = {start: start}
-    queue = [start]
-    for step in queue:  # breadth first, by the rules of `blocked`
+    came: dict[tuple[str, bool], tuple[str, bool] | None] = {(x, True): None for x in sources}  # whether from a child
+    queue = list(came)
+    for step in queue:  # breadth first
         x, from_child = step
-        if x == target:
-            way = [step]
-            while came[way[-1]] != way[-1]:
-                way.append(came[way[-1]])
-            return [name for name, _ in reversed(way)]
+        if x in targets:
+            way, before = [x], came[step]
+            while before is not None:
+                way.append(before[0])
+                before = came[before]
+            return way[::-1]
         onward = [(child, False) for child in children[x]] if x not in given else []
         if x not in given if from_child else x in active_colliders:
             onward += [(parent, True) for parent in parents[x]]

@@ -213,20 +213,10 @@ class Graph(GraphValue):
         """
         return self._dot("graph", [f"{quote_name(a)} -- {quote_name(b)}" for a, b in self.edges])
 
-    def _statements(self) -> list[str]:
-        """The statements that spell the graph: its edges, and the nodes without any."""
+    def _statements(self) -> Iterable[str]:
         write = written_in_lines
         lone = [write(x) for x in self.nodes if not self._neighbours[x]]
         return sorted([f"{write(a)} -- {write(b)}" for a, b in self.edges] + lone)
-
-    def __str__(self) -> str:
-        return "; ".join(self._statements())
-
-    def __repr__(self) -> str:
-        text = str(self)
-        if len(text) > 300:
-            return f"Graph({text[:300] + ' ...'!r}, {len(self.nodes)} nodes, {len(self.edges)} edges)"
-        return f"Graph({text!r})"
 
     def _picture_parts(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         return self.nodes, (), self.edges

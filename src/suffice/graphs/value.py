@@ -6,7 +6,6 @@ import html
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from suffice.errors import listing
 from suffice.graphs.text import Edge, quote_name, unknown_node
 from suffice.pictures import Focus, Picture, Pictured, PictureEdge, PictureNode
 
@@ -49,10 +48,21 @@ class GraphValue(Pictured):
                 self._refuse(name)
         return set(found)
 
-    def _lone(self, edges: Iterable[Edge]) -> str:
-        """The end of a repr: the nodes, where the edges do not name them all."""
-        every = {x for edge in edges for x in edge}
-        return f", nodes=[{listing(self.nodes, 12)}]" if len(every) < len(self.nodes) else ""
+    def _statements(self) -> Iterable[str]:
+        """The statements of the text that spells the graph."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return "; ".join(self._statements())
+
+    def __repr__(self) -> str:
+        text = ""
+        for statement in self._statements():
+            text += f"; {statement}" if text else statement
+            if len(text) > 300:
+                n_edges = sum(len(list(edges)) for edges in self._picture_parts()[1:])
+                return f"{type(self).__name__}({text[:300] + ' ...'!r}, {len(self.nodes)} nodes, {n_edges} edges)"
+        return f"{type(self).__name__}({text!r})"
 
     def _picture_parts(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:
         """What a picture shows: names, arrows and lines."""

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import repeat
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -110,16 +110,11 @@ class Orders(Method):
         self, problem: Problem, sets: ParentSets, rules: Rules, start: list[Parents] | None = None
     ) -> list[Parents]:
         """The best graph over orders; all chains begin with `start`, if it is given, and else at random."""
-        rounds, bound = self.most_rounds(problem.n), sets.bound
+        rounds, bound, numbers = self.most_rounds(problem.n), sets.bound, range(self.chains)
         tie = TIE * (1.0 + abs(bound))
-        draws = [np.random.default_rng([problem.seed, k]) for k in range(self.chains)]
-        states = [np.random.default_rng([problem.seed, k, 1]).integers(1, 2**63, 1) for k in range(self.chains)]
-        chains = _Chains(
-            [-np.inf] * self.chains,
-            [rules.some_order(draw, start) for draw in draws],
-            [np.zeros(problem.n, np.int64) for _ in draws],
-            [state.astype(np.uint64) for state in states],
-        )
+        orders = [rules.some_order(np.random.default_rng([problem.seed, k]), start) for k in numbers]
+        random = [np.random.default_rng([problem.seed, k, 1]).integers(1, 2**63, 1).astype(np.uint64) for k in numbers]
+        chains = _Chains([-np.inf] * self.chains, orders, [np.zeros(problem.n, np.int64) for _ in numbers], random)
         best, parents, quiet = -np.inf, rules.start(), 0
         stretch = 25 if problem.n <= 100 else 1
         workers = min(n_threads(problem.threads), self.chains) if problem.n > FEW else 1
@@ -281,5 +276,6 @@ class _Chains(NamedTuple):
         return list(self.totals), tuple(np.array(part) for part in self[1:])
 
     def unpack(self, packed: Packed) -> None:
-        for mine, known in zip(self, (packed[0], *packed[1]), strict=True):
+        parts: tuple[list[Any], ...] = self
+        for mine, known in zip(parts, (packed[0], *packed[1]), strict=True):
             mine[:] = list(known)

@@ -46,13 +46,12 @@ class DistantScores(FiniteScores):
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
         return self.families(families_in(sets, axis))
 
-    def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
+    def _fresh(self, families: Sequence[Family]) -> Array:
         if not self._surveyed and self.n > 1:
             self._score_lattice(Rules.free(self.n, 1), prune=False)  # singles are not asked for without pairs
-        for some in in_memory(families, self._cells, self.room):
-            yield from self._in_one_pass(some)
+        return np.concatenate([np.empty(0), *map(self._in_one_pass, in_memory(families, self._cells, self.room))])
 
-    def _in_one_pass(self, families: Sequence[Family]) -> list[float]:
+    def _in_one_pass(self, families: Sequence[Family]) -> Array:
         """The scores of families whose tables fit into memory together."""
         scores = np.full(len(families), np.nan)
         for order, sets, axis in by_size(families):
@@ -65,7 +64,7 @@ class DistantScores(FiniteScores):
         for order, sets, axis in groups:
             self.watch()
             scores[new[order]] = super()._of_sets(sets, axis)
-        return scores.tolist()
+        return scores
 
     def _cells(self, family: Family) -> float:
         return float(np.prod(self.sizes[[family[0], *family[1]]].astype(float)).clip(0, DENSE))

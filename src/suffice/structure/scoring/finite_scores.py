@@ -122,10 +122,14 @@ class FiniteScores(ScoreSource):
 
     def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
+        from suffice.kernels.counting.local_scores import term
+
         levels = lattice(rules, self.watch)
         levels = self._worthwhile(levels, rules) if prune and self.kind == 0 and self.price > 0 else levels
-        all_rows = np.array([self.weight], np.int64 if self.weight >= 2**31 else np.int32)  # the table of no variables
-        terms = self._terms(levels[0].sets[:1, :0], all_rows, np.array([0, 1])) if self.kind <= 1 else None
+        terms = None
+        if self.kind <= 1:  # of no variables: all rows are in one cell
+            alpha = self.alpha if self.kind == 1 else 0.0
+            terms = np.array([term(int(self.weight), alpha, self.logs, self.scale) if self.weight else 0], np.int64)
         tables = offsets = None
         scores: list[Array] = []
         for level in levels:

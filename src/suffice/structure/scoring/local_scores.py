@@ -106,7 +106,7 @@ class ScoreSource:
         wanted = list(families)
         new = [f for f in dict.fromkeys(wanted) if f not in self.known]
         if new:
-            fresh = self.memory.answer(["families", *about(new)], lambda: np.array(list(self._fresh(new)), float))
+            fresh = self.memory.answer(["families", *about(new)], partial(self._fresh, new))
             self.known.update(zip(new, fresh.tolist(), strict=True))
         return np.array([self.known[f] for f in wanted])
 
@@ -131,7 +131,7 @@ class ScoreSource:
         chosen = [i for i in (range(self.n) if candidates is None else candidates) if i != child]
         result = np.full(self.n, np.nan)
         asked = ["toggles", child, *parents, -1, len(chosen), *chosen[:1], *chosen[-1:]]
-        result[chosen] = self.memory.answer(asked, lambda: self._toggles(child, parents, chosen))
+        result[chosen] = self.memory.answer(asked, partial(self._toggles, child, parents, chosen))
         return result
 
     def ahead(self, families: Iterable[Family]) -> None:
@@ -184,12 +184,12 @@ class ScoreSource:
         """The scores of the child when each candidate is put into the parents, or taken out if it is one of them."""
         return self.families([(child, toggle_parent(parents, c)) for c in candidates])
 
-    def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
+    def _fresh(self, families: Sequence[Family]) -> Array:
         """The scores of families that were not asked for before."""
         result = np.empty(len(families))
         for order, sets, axis in by_size(families):
             result[order] = self._of_sets(sets, axis)
-        return iter(result)
+        return result
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
         """The scores of the families whose child stands at place axis[g] of sets[g]."""
@@ -243,23 +243,25 @@ class FamilyScores(ScoreSource):
         self.families(asked)
         return super()._score_lattice(rules, prune=prune)
 
-    def _fresh(self, families: Sequence[Family]) -> Iterator[float]:
+    def _fresh(self, families: Sequence[Family]) -> Array:
         """In as few scans as there is memory for."""
+        scores = [np.empty(0)]
         for batch in in_memory(families, self._size, CELLS, FAMILIES):
             self.watch()
-            yield from self.memory.answer(["batch", *about(batch)], partial(self._of_batch, batch)).tolist()
+            scores.append(self.memory.answer(["batch", *about(batch)], partial(self._batch, batch)))
+        return np.concatenate(scores)
 
-    def _of_batch(self, families: Sequence[Family]) -> Array:
-        return np.array(list(self._batch(families)), float)
-
-    def _batch(self, families: Sequence[Family]) -> Iterator[float]:
+    def _batch(self, families: Sequence[Family]) -> Array:
         """The scores of families from one scan."""
         possible = {f for f in families if has_family(*self._members(*f))}
         statistics = self.data.gather([self._request(*f) for f in families if f in possible], threads=self.threads)
+        scores = np.full(len(families), -np.inf)
         for k, f in enumerate(families):
             if k % 256 == 255:
                 self.watch()
-            yield self._local(*f, statistics) if f in possible else -np.inf
+            if f in possible:
+                scores[k] = self._local(*f, statistics)
+        return scores
 
     def _members(self, child: int, parents: Parents) -> tuple[Variable, list[Variable]]:
         return self.variables[child], [self.variables[p] for p in parents]
@@ -298,16 +300,13 @@ class ExpectedScores(FamilyScores):
         super().__init__(data, variables, score, **options)
         self._n_states = [v.n_states for v in self.variables if isinstance(v, Finite)]
 
-    def _batch(self, families: Sequence[Family]) -> Iterator[float]:
-        small = [f for f in families if self._cells(f) <= DENSE]
-        huge = [f for f in families if self._cells(f) > DENSE]
-        scores = dict(zip(small, self._dense(small).tolist(), strict=True))
-        if huge:
-            scores.update(zip(huge, super()._batch(huge), strict=True))
-        return map(scores.__getitem__, families)
-
-    def _cells(self, family: Family) -> int:
-        return math.prod(self._n_states[v] for v in (family[0], *family[1]))
+    def _batch(self, families: Sequence[Family]) -> Array:
+        huge = np.array([math.prod(self._n_states[v] for v in (child, *parents)) > DENSE for child, parents in families], bool)
+        scores = np.empty(len(families))
+        scores[~huge] = self._dense([f for f, is_huge in zip(families, huge, strict=True) if not is_huge])
+        if huge.any():
+            scores[huge] = super()._batch([families[k] for k in np.flatnonzero(huge)])
+        return scores
 
     def _dense(self, families: Sequence[Family]) -> Array:
         from suffice.kernels.inference.expectations import table_scores

@@ -75,9 +75,9 @@ class Barring(ScoreSource):
         barred = [any(some <= set(parents) for some in self.barred[child]) for child, parents in wanted]
         return np.where(barred, -np.inf, super().families(wanted))
 
-    def _fresh(self, families: Sequence[Family]) -> Iterable[float]:
+    def _fresh(self, families: Sequence[Family]) -> Array:
         self.scores.watch = self.watch
-        return iter(self.scores.families(families))
+        return self.scores.families(families)
 
 
 class LocalScores(ScoreSource):
