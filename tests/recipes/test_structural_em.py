@@ -19,11 +19,11 @@ from suffice.engines.data import Data
 from suffice.errors import SufficeNote
 from suffice.families.categorical import Table
 from suffice.families.poisson import PoissonRates
+from suffice.families.regressions.fitted import Pass
 from suffice.incomplete.expected import completions, expected_moments
 from suffice.incomplete.expected.completions import CodedRows, FiniteCompletions, ReduceRows, condense_rows, theta_of
 from suffice.incomplete.expected.expectations import IncompleteRows, spread
 from suffice.iteration import Progress
-from suffice.learning.complete.irls import Pass
 from suffice.learning.incomplete.problem import problem_of
 from suffice.recipes.structural.structural_em import StructuralRun, structural_em
 from suffice.statistics import Request

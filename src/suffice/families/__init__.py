@@ -27,9 +27,13 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     LinearGaussian()
     """
     numbers = [p.name for p in parents if not isinstance(p, Finite)]
-    if isinstance(child, Distributed):
-        return _choice(child, numbers)
-    if child.family is not None and not numbers:
+    if isinstance(child, Distributed) and numbers:
+        raise FitError(
+            f"{child.name!r} is {child.family!r} by finite parents, and {numbers[0]!r} is a number: make it a regression, "
+            f"{as_regression(child.name, 'PoissonLog' if child.whole else 'GammaLog')}, turn the edge round, or cut the "
+            f"parent into intervals: {declaration(numbers[0], 'Bins(5)')}"
+        )
+    if child.family is not None and not numbers:  # one that was chosen for states or a number
         return child.family  # type: ignore[no-any-return]
     if numbers and not isinstance(child, Real):
         name, number, finite = child.name, numbers[0], isinstance(child, Finite)
@@ -42,18 +46,6 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     if isinstance(child, Count):
         return PoissonNode()
     return TableNode() if isinstance(child, Finite) else LinearGaussian()
-
-
-def _choice(child: Distributed, numbers: Sequence[str]) -> Family[Any]:
-    """The family that was chosen for a number, which has a distribution for each configuration of finite parents."""
-    if numbers:
-        raise FitError(
-            f"{child.name!r} is {child.family!r} by finite parents, and {numbers[0]!r} is a number: make it a regression, "
-            f"{as_regression(child.name, 'PoissonLog' if child.whole else 'GammaLog')}, turn the edge round, or cut the "
-            f"parent into intervals: {declaration(numbers[0], 'Bins(5)')}"
-        )
-    family: Family[Any] = child.family
-    return family
 
 
 def has_family(child: Variable, parents: Sequence[Variable]) -> bool:

@@ -190,13 +190,11 @@ class _Products(NamedTuple):
                 break
             theta = theta - step
         best = at(theta)
-        same = [self._term(int(i)) for i in np.flatnonzero(np.diag(best.root @ best.root.T) < ALIKE)]
+        alike = np.flatnonzero(np.diag(best.root @ best.root.T) < ALIKE)
+        same = ["the intercept" if i == 0 else "a slope" for i in alike.tolist()]
         if same:
             note(f"the groups of {child!r} do not differ in {listing(same, style='str')}: its random effect has the variance 0")
         return best
-
-    def _term(self, i: int) -> str:
-        return "the intercept" if i == 0 else "a slope"
 
     def _at(self, root: Array, kept: npt.NDArray[np.intp], restricted: bool, child: str) -> _Point:
         """−2 ln L at Λ, less what does not change, and its slope by Λ."""

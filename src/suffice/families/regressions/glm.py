@@ -34,11 +34,7 @@ from suffice.engines.engine import add_up
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, nearest, note
 from suffice.families.design import CELLS, ParameterLayout, codes_of, fill_design, read_only, shrunk, terms
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regressions.fitted import Fitted, needs_rows
-from suffice.families.regressions.fitted import Maximum as Maximum
-from suffice.families.regressions.fitted import Regressors as Regressors
-from suffice.families.regressions.fitted import Summary as Summary
-from suffice.families.regressions.fitted import Sums as Sums
+from suffice.families.regressions.fitted import Fitted, Maximum, Regressors, Summary, Sums, needs_rows
 from suffice.families.regressions.glm_steps import EmSteps
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.registry import Named

@@ -115,14 +115,10 @@ class Logistic(OfStates):
         """The parameters after one step that does not lower Σ w ln p (less the ridge). A column that the rows cannot tell
         from those before it stays where it is."""
         s = Working(*statistic)
-        kept = self.independent(cpd, s)
+        kept = np.flatnonzero(independent(self._half(cpd, s), cpd.child.name))  # the intercept is the first
         moved, gain = self._bounded_step(cpd, s, kept)
         further, more = self._damped_step(cpd, s, kept) if s.hessian.size else (moved, gain)
         return _after_step(cpd, further if more > gain else moved, s.scatter)
-
-    def independent(self, cpd: RegressionCpd, s: Working) -> npt.NDArray[np.intp]:
-        """The columns, the intercept first, that the rows (or the ridge) can tell from those before them."""
-        return np.flatnonzero(independent(self._half(cpd, s), cpd.child.name))
 
     def _bounded_step(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """The step to the top of the bound, and what it gains at least."""

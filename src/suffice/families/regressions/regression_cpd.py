@@ -389,17 +389,13 @@ class RegressionCpd(Cpd):
         whose = [f"{name} ({state!r})" for state in self.child.states[1:]] if self.numbers.ndim == 2 else [name]
         return [f"{own} of {child}" for child in whose for own in names]
 
-    def _names(self) -> list[str]:
-        """What the parameters of a predictor, or of all where they share coefficients, are called."""
-        return [*self.family.level_names(self.child), *self.terms]
-
     def _n_rows(self) -> int:
         return len(self.numbers) if self.fitted is None else self.theta.size
 
     def _rows(self, limit: int) -> tuple[list[str], list[list[object]]]:
         """After a fit one row for each number, with its standard error, z, p and 95 % interval; of several sets of coefficients
         with the state that they are of."""
-        numbers, names = self.numbers, self._names()
+        numbers, names = self.numbers, [*self.family.level_names(self.child), *self.terms]  # those of a predictor, or of all
         states = self.child.states[1:] if numbers.ndim == 2 else ()
         if self.fitted is None and states:
             lines = [[state, *row] for state, row in zip(states, numbers.tolist(), strict=True)]

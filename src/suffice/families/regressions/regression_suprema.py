@@ -30,7 +30,7 @@ from suffice.exponential.normals.lines import independent, too_large
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.design import terms
 from suffice.families.protocol.family import Array
-from suffice.families.regressions.glm import Regressors, Summary, Sums
+from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.families.regressions.regression_batches import (
     BatchSums,
     ManySums,
@@ -184,8 +184,8 @@ class BatchClimb:
             return np.full(len(self.theta), np.nan)
         slopes = np.ones(m, bool)
         slopes[family.layout(self.batch.child, self.batch.members.shape[1] - 1).levels] = False
-        prior = _log_det(self.penalty[:, slopes][:, :, slopes])
-        curvature = _log_det(self.sums.hessian + self.penalty)
+        prior = np.linalg.slogdet(self.penalty[:, slopes][:, :, slopes])[1]
+        curvature = np.linalg.slogdet(self.sums.hessian + self.penalty)[1]
         return np.asarray(self.objective + self.gain + 0.5 * (prior - curvature + self.n_levels * LOG_2PI))
 
 
@@ -298,7 +298,3 @@ def _solve(A: Array, b: Array, kept: npt.NDArray[np.bool_]) -> Array:
     except np.linalg.LinAlgError:
         x = np.einsum("bij,bj->bi", np.linalg.pinv(R, hermitian=True), c)
     return np.asarray(x / scale)
-
-
-def _log_det(A: Array) -> Array:
-    return np.asarray(np.linalg.slogdet(A)[1])

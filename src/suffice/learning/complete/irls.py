@@ -24,9 +24,7 @@ from suffice.errors.remedies import Remedy
 from suffice.exponential.normals.lines import independent
 from suffice.families.design import ParameterLayout, predict_rows, terms
 from suffice.families.protocol.family import Array, Columns, Cpd
-from suffice.families.regressions.fitted import DistinctRows as DistinctRows
-from suffice.families.regressions.fitted import Maximum, Regressors, Summary, Sums, needs_rows
-from suffice.families.regressions.fitted import Pass as Pass
+from suffice.families.regressions.fitted import DistinctRows, Maximum, Pass, Regressors, Summary, Sums, needs_rows
 from suffice.models.parts.sharing import Tie
 from suffice.models.parts.stacked_rows import Nodes, StackedRows, from_pooled, with_shares
 from suffice.statistics import Request, Statistics

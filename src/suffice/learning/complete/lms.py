@@ -22,13 +22,13 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, nearest
 from suffice.families.design import fill_design, read_only, terms
 from suffice.families.protocol.family import Array, Cpd
-from suffice.families.regressions.fitted import Regressors
+from suffice.families.regressions.fitted import Pass, Regressors
 from suffice.families.regressions.glm import Glm
 from suffice.families.regressions.linear_moments import Linear
 from suffice.families.regressions.logistic import Logistic
 from suffice.families.regressions.responses import PoissonLog
 from suffice.iteration import Iteration, Run
-from suffice.learning.complete.irls import Pass, solve_positive
+from suffice.learning.complete.irls import solve_positive
 from suffice.variables import Count, Finite, Real, Variable
 
 if TYPE_CHECKING:

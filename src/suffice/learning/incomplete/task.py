@@ -80,8 +80,8 @@ def task_of(
         rows = rows.with_numbers(graph.children(name))
     if known:
         rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns and n not in unseen})
-    if unseen:
-        _refuse_values(unseen, rows)
+    if both := [n for n in unseen if n in rows.columns]:
+        _refuse_values(both, rows)
     rows = rows.select([n for n in graph.nodes if n not in unseen])
     if not rows.columns:
         raise DataError("every node of the graph is hidden: there is nothing to learn from")
@@ -165,10 +165,9 @@ def check_hidden(unseen: Mapping[str, Any], graph: Dag | Template, rows: Any, wh
         )
 
 
-def _refuse_values(hidden: Mapping[str, Finite], rows: Data) -> None:
+def _refuse_values(both: list[str], rows: Data) -> None:
     """A hidden variable may be a column of the data only if no cell of it has a value."""
-    both = [n for n in hidden if n in rows.columns]
-    missing = rows.select(both).missing if both else {}
+    missing = rows.select(both).missing
     for name in both:
         if missing[name] < rows.n_rows:
             raise DataError(
