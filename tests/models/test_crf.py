@@ -320,14 +320,14 @@ def test_averaged_weights_are_the_mean_of_those_on_the_way() -> None:
         w = {"at": np.zeros(crf.n_weights)}
         from suffice.learning.crf.fit import open_columns
         from suffice.learning.crf.problem import LabelProblem
-        from suffice.learning.crf.updates import LabelUpdates
+        from suffice.learning.crf.updates import BlockUpdates, LabelUpdates
 
         problem = LabelProblem.of(NOISY, open_columns(NOISY, rows(table)))
         updates = LabelUpdates(problem.features, w["at"])
         total, steps = np.zeros(crf.n_weights), 0
         for _ in range(n):
             for block, _partly in problem.blocks():
-                own = updates.of(block)
+                own = BlockUpdates(updates, block)
                 for places in own.places:
                     found, truth = own.best(places, 0.0), block.labels[places]
                     change = own.difference(truth, found)

@@ -71,24 +71,19 @@ class ModelKind:
         near = next(o for o in INSTEAD.get(type(objective), OBJECTIVES) if o in self.takes)
         own = getattr(objective, "models", ())
         others = [kind.name for kind in KINDS if type(objective) in kind.takes or kind.word in own]
-        why = self.why.get(type(objective), "")
+        in_words = " and ".join([", ".join(others[:-1]), others[-1]] if len(others) > 1 else others)
+        why, target = self.why.get(type(objective), ""), getattr(objective, "target", target)
+        about = f":{target}" if _has_target(near) and target else ""
+        word = shlex.quote(WORDS.get(near, f"{near.__name__.lower()}{about}"))
+        instead = Remedy(objective_in_python(near, target), f"--objective {word}")
         return FitError(
-            f"{objective!r} is not for {self.name}{why}; the nearest is {_remedy(near, getattr(objective, 'target', target))}; "
-            f"{type(objective).__name__} is for {_in_words(others) or 'no model: it says for which by its models'}"
+            f"{objective!r} is not for {self.name}{why}; the nearest is {instead}; "
+            f"{type(objective).__name__} is for {in_words or 'no model: it says for which by its models'}"
         )
-
-
-def _in_words(names: list[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 WORDS = {Bayes: "bayes:bdeu:1", PseudoLikelihood: "pseudo", ContrastiveDivergence: "cd:1", MaxEntropy: "max-entropy"}
 """Objectives as the command line has them; the others are called by their names."""
-
-
-def _remedy(objective: type, target: str | None) -> Remedy:
-    word = WORDS.get(objective, objective.__name__.lower() + (f":{target}" if _has_target(objective) and target else ""))
-    return Remedy(objective_in_python(objective, target), f"--objective {shlex.quote(word)}")
 
 
 def _has_target(objective: type) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 
 from suffice.inference.chains.blocks import expect_in_lanes
 from suffice.inference.chains.lanes import NO_FORMS, TILE, LaneRoom, filled_up, has_lanes, in_eights, side_by_side, tiers
-from suffice.inference.chains.steps import Array, Codes, Expectations, Ints, StateNormals, StateSteps, add_moments
+from suffice.inference.chains.steps import Array, Codes, Expectations, Ints, StateNormals, StateSteps, add_moments, no_moments
 from suffice.statistics.moments import Spread
 
 SHORT = 10_000_000
@@ -72,7 +72,8 @@ def expect_numbers(steps: StateSteps, normals: StateNormals) -> tuple[Expectatio
     array([[2.],
            [2.]])
     """
-    steps, moments, S, K = replace(steps, normals=normals), normals.nothing(), steps.n_sequences, steps.n_states
+    steps, S, K = replace(steps, normals=normals), steps.n_sequences, steps.n_states
+    moments = no_moments(len(normals.base), len(normals.x))
     none = np.zeros((0, K)), np.empty((K, 0))
     into = Expectations(np.zeros(S), np.full(S, -1), np.zeros(steps.matrices.shape), *none)
     left = expect_in_lanes(steps, into, moments) if has_lanes(steps) else np.arange(S)
@@ -159,14 +160,15 @@ def best_paths(steps: StateSteps, n: int = 1) -> BestPaths:
     array([[0, 1],
            [0, 0]], dtype=int32)
     """
-    S = steps.n_sequences
-    out = BestPaths(np.empty((n, steps.n_steps), np.int32), np.empty((S, n)))
-    short = np.diff(steps.starts) * steps.n_states < SHORT
+    S, lengths = steps.n_sequences, np.diff(steps.starts)
+    out, left = BestPaths(np.empty((n, steps.n_steps), np.int32), np.empty((S, n))), np.arange(S)
     if n == 1 and has_lanes(steps):
-        best_in_lanes(steps, np.flatnonzero(short), out.paths[0], out.log_prob.reshape(-1))
-        _best_in_stretches(steps, np.flatnonzero(~short), out)
-    else:
-        _best_in_stretches(steps, np.arange(S), out)
+        short = lengths * steps.n_states < SHORT
+        order, left = left[short][np.argsort(-lengths[short], kind="stable")], left[~short]
+        for tier in tiers(lengths[order]):
+            some = order[tier]
+            out.log_prob[some, 0] = _best_of_tier(steps, steps.starts[some], lengths[some], out.paths[0])
+    _best_in_stretches(steps, left, out)
     return out
 
 
@@ -192,14 +194,6 @@ def draw_paths(steps: StateSteps, uniforms: Array) -> Codes:
     paths = np.full(steps.n_steps, -1, np.int32)
     _visit(steps, np.arange(steps.n_sequences), _nothing(steps), draws=(np.ascontiguousarray(uniforms), paths))
     return paths
-
-
-def best_in_lanes(steps: StateSteps, which: Ints, paths: Codes, log_p: Array) -> None:
-    """The best path of some of the sequences, and ln p of it."""
-    lengths = np.diff(steps.starts)
-    order = which[np.argsort(-lengths[which], kind="stable")]
-    for tier in tiers(lengths[order]):
-        log_p[order[tier]] = _best_of_tier(steps, steps.starts[order[tier]], lengths[order[tier]], paths)
 
 
 def _best_of_tier(steps: StateSteps, begin: Ints, length: Ints, paths: Codes) -> Array:

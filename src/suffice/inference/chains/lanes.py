@@ -53,8 +53,7 @@ class Lanes(NamedTuple):
 
     def at(self, which: Ints | slice) -> Lanes:
         """Some of the lanes."""
-        begin, length, before, enter, final, weights = self
-        return Lanes(begin[which], length[which], before[which], enter[which], final[which], weights[which])
+        return Lanes(*(x[which] for x in self))
 
 
 class Parameters(NamedTuple):
@@ -119,7 +118,7 @@ class LaneRun(NamedTuple):
 
     def at(self, part: slice) -> LaneRun:
         """That of some of the lanes."""
-        return LaneRun(self.log_p[part], self.lost[part], self.after[part], self.reach[part])
+        return LaneRun(*(x[part] for x in self))
 
     @classmethod
     def of(cls, n: int, padded: int) -> LaneRun:

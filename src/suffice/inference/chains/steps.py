@@ -41,11 +41,6 @@ class StateNormals:
     constant: Array
     pairs: Flags
 
-    @property
-    def n_columns(self) -> int:
-        """How many numbers a step has."""
-        return len(self.x)
-
     def log_likelihood(self) -> Array:
         """ln p of each step under each state."""
         out = np.empty((len(self.base), self.x.shape[1]))
@@ -62,10 +57,6 @@ class StateNormals:
     def forms(self) -> tuple[Array, Array, Flags, Array, Array]:
         """What `score_normals` takes after the numbers."""
         return self.centre, self.weight, self.used, self.base, self.constant
-
-    def nothing(self) -> Spread:
-        """The moments of no steps."""
-        return no_moments(len(self.base), self.n_columns)
 
     def moments(self, share: Array, weight: Array, first: int, last: int) -> Spread:
         """Moments of some of the steps for each state, whose share of step t is share[k, t], times its weight if there is one."""

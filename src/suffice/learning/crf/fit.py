@@ -52,8 +52,7 @@ class LabelTask:
     def by_perceptron(self, objective: Perceptron) -> Crf:
         if self.penalties:
             raise FitError(f"Perceptron has no penalty, and {self.penalties!r} was given; averaging keeps its weights small")
-        self._refuse_wider("Perceptron")
-        self._say_partial("Perceptron")
+        self._require_whole("Perceptron")
         weights, run = walk(self.problem, self.how, objective)
         wrong = f"{run.objective:,.0f} labels wrong in the last epoch" if run.trace else "stopped at once"
         return self._crf(weights, f"{objective!r}: {len(run.trace)} epochs, {wrong}", run)
@@ -61,18 +60,16 @@ class LabelTask:
     def by_margin(self, objective: Margin) -> Crf:
         if self.how.c1 or not self.how.c2:
             raise FitError(f"Margin is fitted with a penalty L2(c2) alone, c2 above 0, not with {self.penalties!r}")
-        self._refuse_wider("Margin")
-        self._say_partial("Margin")
+        self._require_whole("Margin")
         weights, run = descend(self.problem, self.how, objective.cost.cost)
         return self._crf(weights, f"margins ({objective.cost!r}, cutting planes) with {self.penalties!r}: {run.headline()}", run)
 
-    def _refuse_wider(self, what: str) -> None:
+    def _require_whole(self, what: str) -> None:
+        """Refuse chains whose labels are told by more than the one before; tell of sequences that cannot be learned from."""
         if not self.problem.chain.is_plain:
             wider = Remedy("order=2, pairs=True in a Window, or transitions=", "--labels-back 2, pairs(...), or --transitions")
             instead = Remedy(f"Conditional({self.problem.chain.label!r})", "--objective conditional")
             raise FitError(f"{what} is for chains without {wider}: use {instead}")
-
-    def _say_partial(self, what: str) -> None:
         if n := self.problem.findings.n_partial:
             note(f"{what} learns from sequences with all of their labels: {n:,} with gaps are left out (Conditional takes them)")
 

@@ -23,7 +23,7 @@ from suffice.errors import note
 from suffice.iteration import OutOfTime, Progress
 from suffice.learning.crf.conditional import Climbing
 from suffice.learning.crf.problem import LabelProblem
-from suffice.learning.crf.updates import LabelUpdates, refuse_far
+from suffice.learning.crf.updates import pair_weights, refuse_far
 from suffice.models.crf import WeightRun, WeightStep
 from suffice.models.linear_chain.encoding import Codes, Encoded, EncodedBlock
 from suffice.models.linear_chain.features import PairFeatures, most_probable
@@ -46,7 +46,7 @@ class FoundPlanes(NamedTuple):
 
 
 def planes_of(features: PairFeatures, pair: Ints, block: EncodedBlock, found: Codes, cost: float) -> FoundPlanes:
-    """The planes of the labels that were found at the places of a block; pair[i, j] is the weight of j after i, −1 for none."""
+    """The planes of the labels that were found at the places of a block; `pair` are the weights of `pair_weights`."""
     from suffice.kernels.labels.label_planes import write_planes
 
     ranks = block.layout.ranks
@@ -127,8 +127,7 @@ class Planes:
 
 @dataclass(frozen=True, eq=False)
 class MostViolated:
-    """What violates most in an encoded block: Σ w max_y (cost + score(y)) of its sequences, and the planes of these labels.
-    pair[i, j] is the weight of j after i, −1 for none."""
+    """What violates most in an encoded block: Σ w max_y (cost + score(y)) of its sequences, and the planes of these labels."""
 
     features: PairFeatures
     pair: Ints
@@ -154,7 +153,7 @@ def descend(problem: LabelProblem, how: Climbing, cost: float) -> tuple[Array, W
     """The weights with the smallest objective that was seen, and the trace of passes, whose bound is the gap."""
     refuse_far(problem, "Margin")
     watch: Progress[Array] = Progress("fitting margins", how.time_limit, how.progress)
-    pair = LabelUpdates(problem.features, np.zeros(problem.features.n)).pair
+    pair = pair_weights(problem.features)
     planes = Planes(problem.features.n, np.concatenate(list(problem.each(lambda block: sequence_weights(block[0])))), how.c2)
     way = Gap(problem, how)
     converged = stopped = False

@@ -8,6 +8,7 @@ Annals of Statistics 21, p. 1272): the estimate is its mean, and
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,33 +75,26 @@ def agreeing_counts(prior: Any, problem: UndirectedProblem) -> list[Array]:
     tables = [imagined_counts(prior, problem, s) for s in scopes]
     for i, (a, table) in enumerate(zip(scopes, tables, strict=True)):
         for b, other in zip(scopes[:i], tables[:i], strict=True):
-            both = [n for n in a if n in b]
-            mine = table.sum(axis=tuple(k for k, n in enumerate(a) if n not in both))
-            theirs = other.sum(axis=tuple(k for k, n in enumerate(b) if n not in both))
-            if not np.allclose(mine, theirs, rtol=1e-9, atol=0.0):
-                raise _disagree(prior, a, b, both)
+            _require_agreement(prior, {a: table, b: other}, [n for n in a if n in b])
     return tables
 
 
 def _check_agreement(prior: Any, problem: UndirectedProblem, cliques: Any, separators: Any) -> None:
-    for k, own in enumerate(separators):
-        if k:
-            other = next((c for c in cliques[:k] if own and set(own) <= set(c)), cliques[0])
-            tables = [imagined_counts(prior, problem, c) for c in (cliques[k], other)]
-            mine, theirs = (
-                t.sum(axis=tuple(i for i, n in enumerate(c) if n not in own))
-                for t, c in zip(tables, (cliques[k], other), strict=True)
-            )
-            if not np.allclose(mine, theirs, rtol=1e-9, atol=0.0):
-                raise _disagree(prior, cliques[k], other, own)
+    for k, own in enumerate(separators[1:], 1):
+        other = next((c for c in cliques[:k] if own and set(own) <= set(c)), cliques[0])
+        _require_agreement(prior, {c: imagined_counts(prior, problem, c) for c in (cliques[k], other)}, own)
 
 
-def _disagree(prior: Any, a: Names, b: Names, both: Any) -> FitError:
-    where = f"of {listing(both)} " if both else ""
-    return FitError(
-        f"what {prior!r} imagines {where}in the table of {listing(a)} is not what it imagines in that of {listing(b)}, so that "
-        f"it is no prior of one distribution: {BDEU} spreads the same rows over every table"
-    )
+def _require_agreement(prior: Any, tables: Mapping[Names, Array], both: Sequence[str]) -> None:
+    """Refuse a prior that does not imagine the same of the variables that are in both of two tables."""
+    margins = [t.sum(axis=tuple(i for i, n in enumerate(scope) if n not in both)) for scope, t in tables.items()]
+    if not np.allclose(*margins, rtol=1e-9, atol=0.0):
+        a, b = map(listing, tables)
+        where = f"of {listing(both)} " if both else ""
+        raise FitError(
+            f"what {prior!r} imagines {where}in the table of {a} is not what it imagines in that of {b}, so that "
+            f"it is no prior of one distribution: {BDEU} spreads the same rows over every table"
+        )
 
 
 def _evidence(seen: Array, imagined: Array) -> float:

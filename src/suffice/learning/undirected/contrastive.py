@@ -67,12 +67,14 @@ class RobbinsMonro:
 
 
 class Chains:
-    """What is seen and what is drawn in a round: shares of the cells of all tables."""
+    """What is seen and what is drawn in a round: shares of the cells of all tables. Chains go on; seen are all rows."""
 
-    def __init__(self, terms: Terms, goal: ContrastiveDivergence, seed: int) -> None:
+    def __init__(self, terms: Terms, goal: ContrastiveDivergence, seed: int, seen: Array) -> None:
         self.blankets: Blankets = blankets_of(terms)
-        self.goal, self.seed = goal, seed
+        self.goal, self.seed, self.seen = goal, seed, seen
         self.blankets.checked_chains(goal.chains)
+        uniforms = np.random.default_rng(seed).random((len(terms.sizes), goal.chains))
+        self.columns = (uniforms * terms.sizes[:, None]).astype(np.uint16)
 
     def sweep(self, columns: Codes, logs: Array, t: int) -> Array:
         """The shares of the cells after the sweeps of round t."""
@@ -82,27 +84,14 @@ class Chains:
 
     def round(self, logs: Array, t: int) -> tuple[Array, Array]:
         """Seen and drawn."""
-        raise NotImplementedError
-
-
-class Persistent(Chains):
-    """Chains that go on; seen are all rows."""
-
-    def __init__(self, terms: Terms, goal: ContrastiveDivergence, seed: int, seen: Array) -> None:
-        super().__init__(terms, goal, seed)
-        self.seen = seen
-        uniforms = np.random.default_rng(seed).random((len(terms.sizes), goal.chains))
-        self.columns = (uniforms * terms.sizes[:, None]).astype(np.uint16)
-
-    def round(self, logs: Array, t: int) -> tuple[Array, Array]:
         return self.seen, self.sweep(self.columns, logs, t)
 
 
 class FromRows(Chains):
     """Chains that start at rows, others in each round; seen are the same rows, so that little is left to chance."""
 
-    def __init__(self, terms: Terms, goal: ContrastiveDivergence, seed: int, rows: Data) -> None:
-        super().__init__(terms, goal, seed)
+    def __init__(self, terms: Terms, goal: ContrastiveDivergence, seed: int, seen: Array, rows: Data) -> None:
+        super().__init__(terms, goal, seed, seen)
         pool = rows.sample(POOL, seed)
         self.rows = np.stack([pool.columns[n].astype(np.uint16) for n in terms.names])
         weights = pool.weights
@@ -128,22 +117,17 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
         raise FitError(f"{CONTRASTIVE} is of rows, without a base measure: take {LIKELIHOOD} or {MAX_ENTROPY}")
     terms: Terms = problem.terms
     seen = terms.count_cells(problem.statistics) / problem.weight
-    chains = _chains(problem, goal, how.seed, seen)
+    if not goal.persistent and not isinstance(problem.rows, Data):
+        raise FitError(f"chains that start at rows need rows, not statistics of them: {PERSISTENT} needs no more")
+    own = terms, goal, how.seed, seen
+    chains = Chains(*own) if goal.persistent else FromRows(*own, problem.rows)
     prices, watch = (problem.l1 / problem.weight, problem.l2 / problem.weight), problem.watch("contrastive divergence")
     weights, trace, done = _descend(terms, chains, how, seen, prices, watch)
     rounds = f"{how.rounds:,} rounds" if done == how.rounds else f"stopped after {done:,} of {how.rounds:,} rounds"
     by = f"{goal!r}{f' with {problem.penalties!r}' if problem.penalties else ''}, {rounds}"
     words = f"fitted from {problem.weight:,.10g} rows by {by}; seen − drawn at the end {trace[-1].mismatch:.2g}"
-    own = kept_weights(problem, weights)
-    return problem.make_network(terms.log_tables(weights), words, **own, trace=trace)  # type: ignore[no-any-return]
-
-
-def _chains(problem: Any, goal: ContrastiveDivergence, seed: int, seen: Array) -> Chains:
-    if goal.persistent:
-        return Persistent(problem.terms, goal, seed, seen)
-    if not isinstance(problem.rows, Data):
-        raise FitError(f"chains that start at rows need rows, not statistics of them: {PERSISTENT} needs no more")
-    return FromRows(problem.terms, goal, seed, problem.rows)
+    kept = kept_weights(problem, weights)
+    return problem.make_network(terms.log_tables(weights), words, **kept, trace=trace)  # type: ignore[no-any-return]
 
 
 def _descend(

@@ -69,16 +69,14 @@ class CliqueTree:
         graph = _triangulate(terms)
         self.cliques, self.separators = graph.perfect_sequence(), ((), *graph.separators())
         self.n_cells = sum(self._cells(c) for c in self.cliques)
-        self.parent = tuple(self._parent(k) for k in range(len(self.cliques)))
+        # the first clique before each that has all of its separator; −1 for the first of a component
+        self.parent = tuple(
+            next((j for j in range(k) if own and set(own) <= set(self.cliques[j])), -1) for k, own in enumerate(self.separators)
+        )
         self.home = self._homes()
 
     def _cells(self, names: Sequence[str]) -> int:
         return int(np.prod([self.terms.variables[n].n_states for n in names], dtype=object)) if names else 1
-
-    def _parent(self, k: int) -> int:
-        """The first clique before k that has all of its separator; −1 for the first of a component."""
-        own = set(self.separators[k])
-        return next((j for j in range(k) if own and own <= set(self.cliques[j])), -1)
 
     def _homes(self) -> tuple[int, ...]:
         """The smallest clique that each factor is in."""

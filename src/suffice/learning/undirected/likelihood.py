@@ -243,10 +243,8 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
 
 def excluded_cells(problem: UndirectedProblem, seen: Array) -> Array:
     """−inf at the cells of margins that were never seen, where an estimate without a penalty is zero, too."""
-    if problem.penalties or not (seen == 0.0).any():
-        return np.zeros(len(seen))
     plain = all(t.basis is None for t in problem.terms.terms)
-    return np.where(seen == 0.0, -np.inf, 0.0) if plain else np.zeros(len(seen))
+    return np.where(seen == 0.0, -np.inf, 0.0) if plain and not problem.penalties else np.zeros(len(seen))
 
 
 def _refuse_unseen_pairs(problem: UndirectedProblem, seen: Array) -> None:

@@ -3,8 +3,6 @@ with these features, from one row that has them."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from suffice.basis.arrays import Array
@@ -96,9 +94,13 @@ def check_possible(problem: UndirectedProblem, moments: Array, slack: float) -> 
     """
     terms = problem.terms
     for k, value in enumerate(moments):
-        column = _column(problem, k)
-        low, high = float(column.min()), float(column.max())
-        name = problem.model.weight_names[k] if isinstance(problem.model, Features) else f"the share of {_cell(problem, k)},"
+        t = int(np.searchsorted(terms.weight_start, k, side="right")) - 1
+        term, at = terms.terms[t], k - int(terms.weight_start[t])
+        if term.basis is None:
+            low, high, cell = 0.0, 1.0, describe(at, [problem.variables[n] for n in term.scope])
+        else:
+            low, high, cell = float(term.basis[:, at].min()), float(term.basis[:, at].max()), f"the spins {listing(term.scope)}"
+        name = problem.model.weight_names[k] if isinstance(problem.model, Features) else f"the share of {cell},"
         if not low - 1e-12 <= value + slack or not value - slack <= high + 1e-12:
             near = f"within {slack:g} of {value:g}" if slack else f"{value:g}"
             raise FitError(f"no distribution on these states has {name} {near}: it lies between {low:g} and {high:g}")
@@ -111,26 +113,6 @@ def check_possible(problem: UndirectedProblem, moments: Array, slack: float) -> 
     if slack or n > MAX_STATES or n * terms.n_weights > MAX_NUMBERS or terms.n_weights < 2:
         return
     _check_together(problem, moments, n)
-
-
-def _column(problem: UndirectedProblem, k: int) -> Array:
-    """The values of one feature."""
-    term, at = _term(problem, k)
-    return np.array([0.0, 1.0]) if term.basis is None else term.basis[:, at]
-
-
-def _term(problem: UndirectedProblem, k: int) -> tuple[Any, int]:
-    """The term that a weight is of, and its place there."""
-    t = int(np.searchsorted(problem.terms.weight_start, k, side="right")) - 1
-    return problem.terms.terms[t], k - int(problem.terms.weight_start[t])
-
-
-def _cell(problem: UndirectedProblem, k: int) -> str:
-    """The joint state, in words, whose share is a moment of a model of tables."""
-    term, at = _term(problem, k)
-    return (
-        f"the spins {listing(term.scope)}" if term.basis is not None else describe(at, [problem.variables[n] for n in term.scope])
-    )
 
 
 def _check_together(problem: UndirectedProblem, moments: Array, n: int) -> None:

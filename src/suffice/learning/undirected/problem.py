@@ -52,27 +52,16 @@ def check_margins(statistics: Statistics, scopes: Sequence[Names], variables: Ma
             near = pairs.setdefault(pair, [])
             shared |= {(j, tuple(n for n in scope if n in scopes[j])) for j in near}
             near.append(k)
-        for j, own in sorted(shared):
-            if j != k:
-                _compare(tables, scopes, (j, k), own, variables, ALLOWED * statistics.weight)
-
-
-def _compare(
-    tables: Sequence[Array],
-    scopes: Sequence[Names],
-    both: tuple[int, int],
-    own: Names,
-    variables: Mapping[str, Finite],
-    allowed: float,
-) -> None:
-    one, other = (tables[i].sum(axis=tuple(a for a, n in enumerate(scopes[i]) if n not in own)).reshape(-1) for i in both)
-    at = int(np.argmax(np.abs(one - other)))
-    if abs(one[at] - other[at]) > allowed:
-        where = f" at {describe(at, tuple(variables[n] for n in own))}" if own else ""
-        raise StatisticsError(
-            f"the tables of {listing(scopes[both[0]])} and of {listing(scopes[both[1]])} contradict each other{where}: "
-            f"they count {one[at]:g} and {other[at]:g}"
-        )
+        for j, own in sorted(pair for pair in shared if pair[0] != k):
+            axes = [tuple(a for a, n in enumerate(scopes[i]) if n not in own) for i in (j, k)]
+            one, other = tables[j].sum(axis=axes[0]).reshape(-1), tables[k].sum(axis=axes[1]).reshape(-1)
+            at = int(np.argmax(np.abs(one - other)))
+            if abs(one[at] - other[at]) > ALLOWED * statistics.weight:
+                where = f" at {describe(at, tuple(variables[n] for n in own))}" if own else ""
+                raise StatisticsError(
+                    f"the tables of {listing(scopes[j])} and of {listing(scopes[k])} contradict each other{where}: "
+                    f"they count {one[at]:g} and {other[at]:g}"
+                )
 
 
 MAX_JOINT = 2**18

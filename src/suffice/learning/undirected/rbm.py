@@ -102,7 +102,9 @@ def rbm(
     batch, seed = whole(batch, "the size of a batch", 1), whole(seed, "a seed", 0)
     rows = _rows(data, n_hidden)
     columns, means = _summary(rows)
-    by = _checked_rate(rate, columns)
+    rate = (0.01 if columns.numbers else 0.1) if rate is None else rate
+    if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)) or not 0.0 < float(rate) < np.inf:
+        raise FitError(f"rate is a number above 0, not {rate!r}")
     if isinstance(momentum, bool) or not isinstance(momentum, (int, float, np.number)) or not 0.0 <= float(momentum) < 1.0:
         raise FitError(f"momentum is a number from 0 up and below 1, not {momentum!r}")
     l1, l2 = (x / rows.weight for x in _amounts(penalty))
@@ -112,7 +114,7 @@ def rbm(
     check_room(budget.room, need, f"a machine of {units:,} by {n_hidden:,} units", "take fewer hidden units or a smaller batch")
     watch = budget.watch("rbm")
     deadline = watch.start + (watch.time_limit or np.inf)
-    descent = Descent(columns, goal.steps, goal.persistent, batch, by, float(momentum), l1, l2, seed, deadline)
+    descent = Descent(columns, goal.steps, goal.persistent, batch, float(rate), float(momentum), l1, l2, seed, deadline)
     state = Learned.start(columns.units, means, n_hidden, goal.chains if goal.persistent else 0, seed)
     state, trace, done = _passes(rows, descent, state, passes, watch)
     info = f"by {goal!r} from {quantity(rows.n_rows, 'row')}{', real columns centred and scaled' if columns.numbers else ''}"
@@ -191,14 +193,6 @@ def _summary(rows: Data) -> tuple[VisibleColumns, Array]:
     if constant := [n for n, s in zip(numbers, scale, strict=True) if not s > 0]:
         raise DataError(f"{listing(constant)} {'is' if len(constant) == 1 else 'are'} constant: leave out what does not vary")
     return columns.rescale(centre, scale), np.concatenate([*means, np.zeros(len(numbers))])
-
-
-def _checked_rate(rate: Any, columns: VisibleColumns) -> float:
-    if rate is None:
-        return 0.01 if columns.numbers else 0.1
-    if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)) or not 0.0 < float(rate) < np.inf:
-        raise FitError(f"rate is a number above 0, not {rate!r}")
-    return float(rate)
 
 
 def _amounts(penalty: Any) -> tuple[float, float]:

@@ -8,16 +8,16 @@ into `ROOM`; else some of it is, and the rest is run again, so that memory does 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.inference.chains.factored.slice_program import Scope, SliceProgram
-from suffice.inference.chains.factored.table_arithmetic import Arithmetic, Largest, Logarithms, Products, TablePair, TableRoom
+from suffice.inference.chains.factored.table_arithmetic import Largest, Logarithms, Products, TablePair, TableRoom
 from suffice.inference.chains.steps import Array, Codes, Ints
 
 LANES = 64
@@ -140,7 +140,8 @@ class FactorSteps:
         order = order[length[order] > 0]
         side = min(LANES, max(1, WIDE // max(p.widest for p in self.programs)))
         for i in range(0, len(order), side):
-            yield LaneGroup.of(self, order[i : i + side])
+            which = order[i : i + side]
+            yield LaneGroup(which, self.starts[which], length[which])
 
 
 class LaneGroup(NamedTuple):
@@ -149,10 +150,6 @@ class LaneGroup(NamedTuple):
     which: Ints
     begin: Ints
     length: Ints
-
-    @classmethod
-    def of(cls, steps: FactorSteps, which: Ints) -> LaneGroup:
-        return cls(which, steps.starts[which], np.diff(steps.starts)[which])
 
     def some(self, mine: npt.NDArray[np.bool_]) -> LaneGroup:
         return LaneGroup(self.which[mine], self.begin[mine], self.length[mine])
@@ -173,10 +170,8 @@ SMALLEST = -690.0
 """The logarithm of a product that a double still holds."""
 
 
-class BackwardPass(Protocol):
-    """What is done on the way back: `visit` sees the tables of each step, and the logarithms of the sums of the last of them."""
-
-    def visit(self, place: int, tables: list[Array], scale: Array) -> None: ...
+Visit = Callable[[int, list[Array], Array], None]
+"""What is done on the way back at each place: it sees the tables of the step, and the logarithms of the sums of the last."""
 
 
 @dataclass
@@ -185,7 +180,7 @@ class FactorRun:
 
     steps: FactorSteps
     group: LaneGroup
-    how: Arithmetic
+    how: Products
     room: TableRoom
     log_p: Array = field(init=False)
     stuck: Ints = field(init=False)
@@ -255,29 +250,29 @@ class FactorRun:
         lost = (scale == -np.inf) & (self.stuck[: len(at)] < 0)
         self.stuck[: len(at)][lost] = at[lost]
 
-    def back(self, past: Array, then: BackwardPass, kept: list[Array] | None) -> None:
+    def back(self, past: Array, visit: Visit, kept: list[Array] | None) -> None:
         """All steps from the last to the first, given what is known before the first, or before each."""
         if kept is None:
-            self._back(0, self.group.longest, past, then)
+            self._back(0, self.group.longest, past, visit)
         else:
-            self._visit(0, kept, then)
+            self._visit(0, kept, visit)
 
-    def _back(self, begin: int, end: int, past: Array, then: BackwardPass) -> None:
+    def _back(self, begin: int, end: int, past: Array, visit: Visit) -> None:
         """The steps at places end − 1, …, begin, cut into as many stretches as there is room for beginnings of them."""
         most = max(2, ROOM // past.size)
         if end - begin <= most:
-            self._visit(begin, [past, *(after for _, after in self.ahead(begin, end - 1, past, keep=True))], then)
+            self._visit(begin, [past, *(after for _, after in self.ahead(begin, end - 1, past, keep=True))], visit)
             return
         ends = [begin + (end - begin) * i // most for i in range(most + 1)]
         marks = [past, *(after.copy() for place, after in self.ahead(begin, ends[-2], past, keep=False) if place in ends)]
         while marks:
-            self._back(ends[len(marks) - 1], ends[len(marks)], marks.pop(), then)
+            self._back(ends[len(marks) - 1], ends[len(marks)], marks.pop(), visit)
 
-    def _visit(self, begin: int, kept: list[Array], then: BackwardPass) -> None:
+    def _visit(self, begin: int, kept: list[Array], visit: Visit) -> None:
         for i in range(len(kept) - 1, -1, -1):
             tables = self.tables(begin + i, kept[i])
             _, scale = self.how.normalise(tables[-1], self.room("scaled", tables[-1].shape))
-            then.visit(begin + i, tables, scale)
+            visit(begin + i, tables, scale)
 
 
 def runs(
@@ -287,7 +282,7 @@ def runs(
     step. `largest`: for best paths."""
     room = TableRoom()
     for group in steps.groups():
-        ways: list[tuple[LaneGroup, Arithmetic]] = [(group, Largest() if largest else Products())]
+        ways: list[tuple[LaneGroup, Products]] = [(group, Largest() if largest else Products())]
         while ways:
             own, how = ways.pop()
             run = FactorRun(steps, own, how, room)

@@ -62,7 +62,7 @@ def expect_factors(
         if S == 1:
             found = found._replace(last=np.array(np.exp(past) if run.how.logs else past).reshape(-1))
         if counted or stepwise:
-            run.back(run.first(), _Gradient.of(run, found, filtered=filtered), kept)
+            run.back(run.first(), _Gradient.of(run, found, filtered=filtered).visit, kept)
     return found
 
 
@@ -229,7 +229,7 @@ def _paths(steps: FactorSteps, uniforms: Array | None) -> FactorPaths:
     out = FactorPaths(np.full((len(steps.sizes), steps.n_steps), -1, np.int32), np.zeros(steps.n_sequences))
     for run, _, kept in runs(steps, largest=uniforms is None):
         walk = _Walk(run, uniforms, out.states)
-        run.back(run.first(), walk, kept)
+        run.back(run.first(), walk.visit, kept)
         logs = out.log_prob[run.group.which] = run.log_p if uniforms is not None else run.log_p + walk.best
         for q in run.group.which[logs == -np.inf]:
             out.states[:, steps.starts[q] : steps.starts[q + 1]] = -1

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from functools import lru_cache
 from math import prod
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.inference.chains.factored.slice_program import Scope
 from suffice.inference.finite.logs import log_sum
 
-Array = npt.NDArray[np.float64]
 LETTERS = "abcdefghijklmnopqrstuvwxyABCDEFGHIJKLMNOPQRSTUVWXY"
 
 
@@ -29,22 +28,6 @@ class TablePair(NamedTuple):
     a: Scope
     right: Array
     b: Scope
-
-
-class Arithmetic(Protocol):
-    """Numbers that stand for probabilities."""
-
-    logs: bool
-
-    def combine(self, tables: TablePair, out: Scope, room: Array | None = None) -> Array:
-        """The product of two tables, summed over all variables but these, put into `room`; without room it is summed over lanes,
-        too."""
-
-    def sum_out(self, table: Array, axis: int, room: Array) -> Array:
-        """A table without one of its axes."""
-
-    def normalise(self, table: Array, room: Array) -> tuple[Array, Array]:
-        """A table whose sum is 1 in each lane, and the logarithms of the sums."""
 
 
 class Alignment(NamedTuple):
@@ -104,6 +87,8 @@ class Products:
     logs = False
 
     def combine(self, tables: TablePair, out: Scope, room: Array | None = None) -> Array:
+        """The product of two tables, summed over all variables but these, put into `room`; without room it is summed over lanes,
+        too."""
         left, a, right, b = tables
         way = way_of(a, b, out)
         if room is not None:
@@ -119,9 +104,11 @@ class Products:
         return np.asarray(np.einsum(way.subscripts, left, right))[..., None]
 
     def sum_out(self, table: Array, axis: int, room: Array) -> Array:
+        """A table without one of its axes."""
         return np.add.reduce(table, axis=axis, out=room)
 
     def normalise(self, table: Array, room: Array) -> tuple[Array, Array]:
+        """A table whose sum is 1 in each lane, and the logarithms of the sums."""
         flat = table.reshape(-1, table.shape[-1])
         total = np.ones(len(flat)) @ flat
         with np.errstate(divide="ignore"):
@@ -129,7 +116,7 @@ class Products:
         return np.multiply(table, np.divide(1.0, total, out=np.zeros_like(total), where=total > 0), out=room), scale
 
 
-class Logarithms:
+class Logarithms(Products):
     """Logarithms of probabilities: slower, and nothing is too small."""
 
     logs = True

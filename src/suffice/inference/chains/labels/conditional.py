@@ -14,15 +14,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.inference.chains.finite import SHORT, best_paths, expect_states
-from suffice.inference.chains.steps import StateSteps
+from suffice.inference.chains.steps import Array, Codes, Ints, StateSteps
 from suffice.inference.finite.logs import log_sum
-
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
 
 HUGE = 1e100
 """While c is above 1 / HUGE and z below HUGE nothing that matters is lost: an entry of a filter that underflows, below 1e-307, is
@@ -317,6 +312,8 @@ def best_labels(layout: SequenceLayout, given: GroupScores, T: Array) -> BestLab
     >>> best_labels(SequenceLayout.of(np.array([2])), given, np.array([[0.0, 0.0], [0.0, 2.0]]))
     BestLabelling(labels=array([1, 1], dtype=int32), scores=array([3.]))
     """
+    from suffice.kernels.labels import label_paths
+
     labels, scores = np.empty(len(layout.order), np.int32), np.zeros(len(layout.sequences))
     long = [part.offsets[1] == 1 and part.n * len(T) >= SHORT for part in layout.parts]
     room = LabelRoom.of(T, max((part.n for part, alone in zip(layout.parts, long, strict=True) if not alone), default=0))
@@ -324,8 +321,10 @@ def best_labels(layout: SequenceLayout, given: GroupScores, T: Array) -> BestLab
         own = scores[part.first : part.first + int(part.offsets[1])]
         if alone:
             labels[layout.order[part.places]], own[:] = _in_stretches(given.at(part), T)
-        else:
-            _side_by_side(layout, part, given, room, labels, own)
+            continue
+        label_paths.rise(given.groups, part.begin, part.offsets, *given[1:], room.matrix, room.turned, room.strip, room.x, own)
+        held = room.back, room.x, own, room.spare, room.states, room.tops
+        label_paths.descend(part.begin, part.offsets, *held, layout.order, labels)
     return BestLabelling(labels, scores)
 
 
@@ -351,16 +350,6 @@ class LabelRoom(NamedTuple):
         back = np.concatenate([matrix.T.reshape(-1), np.zeros(K)])
         strip, spare, tops = np.zeros(K * LANES), np.empty(K * LANES), np.empty(LANES)
         return cls(matrix, back, np.empty(K * n), strip, spare, np.empty((ROOM, L)), np.empty(n, np.int64), tops)
-
-
-def _side_by_side(
-    layout: SequenceLayout, part: SideBySide, given: GroupScores, room: LabelRoom, labels: Codes, scores: Array
-) -> None:
-    from suffice.kernels.labels import label_paths
-
-    matrix, back, x, strip, spare, turned, states, tops = room
-    label_paths.rise(given.groups, part.begin, part.offsets, *given[1:], matrix, turned, strip, x, scores)
-    label_paths.descend(part.begin, part.offsets, back, x, scores, spare, states, tops, layout.order, labels)
 
 
 def _in_stretches(scores: Array, T: Array) -> tuple[Codes, float]:
