@@ -17,7 +17,7 @@ import suffice as sf
 from suffice.graphs import Dag, Graph
 from suffice.pictures import Bar, Picture, PictureEdge, PictureNode
 from suffice.pictures.arrangement import by_graphlay, in_layers, lay_out
-from suffice.pictures.layout import Layout, crosses
+from suffice.pictures.layout import Layout
 from suffice.pictures.shapes import size_of
 
 matplotlib.use("Agg")
@@ -76,12 +76,14 @@ def test_no_edge_touches_another_node_of_any_graph(n: int, seed: int, share: flo
 
 
 def test_lines_and_boxes() -> None:
-    box = (0.0, 0.0, 2.0, 1.0)
-    assert crosses((-1, 0.5), (3, 0.5), box)
-    assert crosses((1, 1), (1, 5), box)  # it touches
-    assert not crosses((-1, 2), (3, 1.5), box)
-    assert not crosses((3, -1), (3, 4), box)
-    assert not crosses((-2, 0.5), (-1, 0.5), box)
+    def crosses(a: tuple[float, float], b: tuple[float, float]) -> bool:
+        return bool(Layout({"box": (1.0, 0.5)}, {"box": (2.0, 1.0)}, {("x", "y"): [a, b]}).collisions())
+
+    assert crosses((-1, 0.5), (3, 0.5))
+    assert crosses((1, 1), (1, 5))  # it touches
+    assert not crosses((-1, 2), (3, 1.5))
+    assert not crosses((3, -1), (3, 4))
+    assert not crosses((-2, 0.5), (-1, 0.5))
 
 
 def test_arrows_that_are_drawn_are_those_of_the_layout() -> None:

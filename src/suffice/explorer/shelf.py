@@ -135,49 +135,38 @@ class Shelf:
     """All that is held. Ids are never used again."""
 
     def __init__(self) -> None:
-        self._models: dict[str, HeldModel] = {}
-        self._tables: dict[str, HeldTable] = {}
+        self.models: dict[str, HeldModel] = {}
+        self.tables: dict[str, HeldTable] = {}
         self._numbers = itertools.count(1)
         self.lock = threading.RLock()
         self.job: Any = None
         """The job that is running, or ran last."""
-        self._learned = itertools.count(1)
+        self.learned = itertools.count(1)
+        """The numbers of networks that are learned here."""
         self._room: tempfile.TemporaryDirectory[str] | None = None
         self.open: dict[str, str | None] = {"model": None, "table": None, "against": None}
         """What the page shows first."""
 
-    @property
-    def models(self) -> list[HeldModel]:
-        return list(self._models.values())
-
-    @property
-    def tables(self) -> list[HeldTable]:
-        return list(self._tables.values())
-
     def model(self, id: str) -> HeldModel:
-        if id not in self._models:
+        if id not in self.models:
             raise NotHeld(f"there is no model {id!r}, or no longer")
-        return self._models[id]
+        return self.models[id]
 
     def table(self, id: str) -> HeldTable:
-        if id not in self._tables:
+        if id not in self.tables:
             raise NotHeld(f"there is no table {id!r}, or no longer")
-        return self._tables[id]
+        return self.tables[id]
 
     def new_id(self, letter: str) -> str:
         """An id that nothing had."""
         return f"{letter}{next(self._numbers)}"
 
-    def count_learned(self) -> int:
-        """The number of the next network that is learned here."""
-        return next(self._learned)
-
     def table_of(self, model: HeldModel) -> HeldTable:
         """The rows that a model is judged by: its own, or the last that have its columns."""
-        if model.table in self._tables:
-            return self._tables[model.table]
+        if model.table in self.tables:
+            return self.tables[model.table]
         names = set(model.network.variables)
-        for table in reversed(self.tables):
+        for table in reversed(list(self.tables.values())):
             if names <= set(table.data.columns):
                 return table
         raise SufficeError(f"{model.name} has no data to be judged by: open a table with all of its columns")
@@ -190,7 +179,7 @@ class Shelf:
             raise ModelError(f"{name} holds {what}, not the explorer")
         with self.lock:
             held = HeldModel(self.new_id("m"), name, network, origin, **more)
-            self._models[held.id] = held
+            self.models[held.id] = held
         return held
 
     def add_table(self, data: Any, name: str, origin: Origin, path: Path | None = None) -> HeldTable:
@@ -200,18 +189,18 @@ class Shelf:
         _ = data.n_rows, data.schema
         with self.lock:
             held = HeldTable(self.new_id("d"), name, data, origin, path)
-            self._tables[held.id] = held
+            self.tables[held.id] = held
         return held
 
     def drop_model(self, id: str) -> None:
         self.model(id)
-        del self._models[id]
+        del self.models[id]
 
     def drop_table(self, id: str) -> None:
         """Let go of rows, and of their file."""
         gone = self.table(id)
-        del self._tables[id]
-        if gone.path is not None and all(other.path != gone.path for other in self.tables):
+        del self.tables[id]
+        if gone.path is not None and all(other.path != gone.path for other in list(self.tables.values())):
             gone.path.unlink(missing_ok=True)
 
     @property
@@ -224,8 +213,8 @@ class Shelf:
 
     def close(self) -> None:
         with self.lock:
-            self._models.clear()
-            self._tables.clear()
+            self.models.clear()
+            self.tables.clear()
             if self._room is not None:
                 self._room.cleanup()
                 self._room = None

@@ -105,15 +105,6 @@ class Layout:
         return total
 
 
-def crosses(a: Point, b: Point, box: Box) -> bool:
-    """Whether a line touches a box.
-
-    >>> crosses((0, 0), (4, 4), (1, 1, 2, 2)), crosses((0, 0), (4, 0), (1, 1, 2, 2))
-    (True, False)
-    """
-    return bool(_touch(np.array([[*a, *b]], np.float64), np.array([box], np.float64))[0, 0])
-
-
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Flags = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 

@@ -47,7 +47,6 @@ def draw_to(shapes: Shapes, path: Path, kind: str | None = None) -> Any:
 
 def draw(shapes: Shapes, ax: Any = None) -> Any:
     """Draw shapes on axes; without any on pyplot's current figure or, where there is something on that already, on a new one."""
-    _matplotlib()
     ax = _axes(shapes) if ax is None else ax
     left, top, right, bottom = shapes.bounds
     ax.set_xlim(left, right)
@@ -61,16 +60,12 @@ def draw(shapes: Shapes, ax: Any = None) -> Any:
     return ax
 
 
-def _matplotlib() -> None:
+def _axes(shapes: Shapes, *, to_file: bool = False) -> Any:
+    """Axes that fill a figure as large as the shapes. What goes to a file needs no window."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         raise GraphError("plotting needs matplotlib: pip install suffice[plot]; .svg needs nothing") from None
-
-
-def _axes(shapes: Shapes, *, to_file: bool = False) -> Any:
-    """Axes that fill a figure as large as the shapes. What goes to a file needs no window."""
-    _matplotlib()
     left, top, right, bottom = shapes.bounds
     inches = (min(max(right - left, 1.0) / 72, LONGEST), min(max(bottom - top, 1.0) / 72, LONGEST))
     if to_file:
@@ -96,19 +91,15 @@ def _add(ax: Any, piece: Piece, scale: float) -> None:
     from matplotlib.path import Path as Corners
 
     if isinstance(piece, Words):
-        weight = "bold" if piece.bold else "normal"
-        style: Any = {
-            "ha": {"start": "left", "middle": "center", "end": "right"}[piece.anchor],
-            "va": "baseline",
-            "weight": weight,
-        }
-        ax.text(*piece.at, piece.text, fontsize=piece.size * scale * 0.83, parse_math=False, **style)
+        side, weight = {"start": "left", "middle": "center", "end": "right"}[piece.anchor], "bold" if piece.bold else "normal"
+        size = piece.size * scale * 0.83
+        ax.text(*piece.at, piece.text, fontsize=size, parse_math=False, ha=side, va="baseline", weight=weight)
         return
     fill, stroke = LOOKS[piece.kind]
     if isinstance(piece, Rectangle):
         left, top, right, bottom = piece.box
         wide = 2.5 if piece.kind in ("observed", "focus") else 1.0
-        style = {"boxstyle": f"round,pad=0,rounding_size={piece.radius or 1e-9:g}", "linewidth": wide * scale}
+        style: Any = {"boxstyle": f"round,pad=0,rounding_size={piece.radius or 1e-9:g}", "linewidth": wide * scale}
         style["linestyle"] = (0, (5, 3)) if piece.kind == "past" else "solid"
         ax.add_patch(FancyBboxPatch((left, top), right - left, bottom - top, facecolor=fill, edgecolor=stroke, **style))
         return

@@ -128,11 +128,10 @@ def row_groups(source: Parquet, whose: Callable[[int, Path], str]) -> tuple[RowG
 
 def text_files(source: Delimited) -> tuple[TextFile, ...]:
     """Text files, each read by one worker, for nobody knows where their rows begin."""
-    dialects = [Dialect(source.separator_of(path), source.decimal, source.encoding_of(path)) for path in source.paths]
     stamps = [Stamp.of(path) for path in source.paths]
     return tuple(
-        TextFile(str(path.absolute()), str(path), stamp, i * PARTITION, max(1, stamp.size), 0, dialect)
-        for i, (path, stamp, dialect) in enumerate(zip(source.paths, stamps, dialects, strict=True))
+        TextFile(str(path.absolute()), str(path), stamp, i * PARTITION, max(1, stamp.size), 0, source.dialect_of(path))
+        for i, (path, stamp) in enumerate(zip(source.paths, stamps, strict=True))
     )
 
 

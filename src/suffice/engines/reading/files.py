@@ -104,13 +104,9 @@ class Delimited(Files):
             self.check_columns(names for names, _ in heads)
         self.few_bytes = self.n_bytes(self.names) <= FEW_BYTES
 
-    def separator_of(self, path: Path) -> str:
-        """What parts the columns of a file."""
-        return self._texts[path].separator
-
-    def encoding_of(self, path: Path) -> str:
-        """How the text of a file is written."""
-        return self._texts[path].encoding or "utf-8"
+    def dialect_of(self, path: Path) -> Dialect:
+        """How a file is written."""
+        return Dialect(self._texts[path].separator, self.decimal, self._texts[path].encoding or "utf-8")
 
     def kind(self, name: str) -> Kind:
         return Kind.CELLS

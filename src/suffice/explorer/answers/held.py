@@ -25,8 +25,8 @@ def state(request: Call) -> dict[str, Any]:
     shelf = request.shelf
     return {
         "version": VERSION,
-        "models": [model.facts() for model in shelf.models],
-        "tables": [table.facts() for table in shelf.tables],
+        "models": [model.facts() for model in list(shelf.models.values())],
+        "tables": [table.facts() for table in list(shelf.tables.values())],
         "bundled": list(NAMES),
         "job": None if shelf.job is None else shelf.job.facts(),
         "limits": {"upload_bytes": UPLOAD_BYTES},

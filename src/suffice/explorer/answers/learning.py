@@ -207,7 +207,7 @@ class LearnPlan:
         else:
             found = search(self.table.data, **self.keywords, progress=job.watch)
             network = network_of(found, self.table.data, prior)
-        name = f"learned {shelf.count_learned()}"
+        name = f"learned {next(shelf.learned)}"
         explained = found if isinstance(found, Found) and found.losses else None
         origin = self.origin(name.replace(" ", "-"))
         held = shelf.add_model(network, name, origin, table=self.table.id, found=explained)
