@@ -153,22 +153,19 @@ class Journal(Memory):
     def _recall(self, label: list[Any]) -> Packed | None:
         """The answer of the next step, if the journal has it."""
         if not self._ahead and self._has_files:
-            self._read_more()
+            path = self.place / f"{self._n_files:06d}{STEPS}"
+            self._has_files = path.is_file()
+            if self._has_files:
+                self._read = self._read_file(path)
+                self._ahead = deque(self._read)
+                self._first += len(self._read)
+                self._n_files += 1
         if not self._ahead:
             return None
         if self._ahead[0].label != label:
             self._go_another_way()
             return None
         return self._ahead.popleft().answer
-
-    def _read_more(self) -> None:
-        path = self.place / f"{self._n_files:06d}{STEPS}"
-        self._has_files = path.is_file()
-        if self._has_files:
-            self._read = self._read_file(path)
-            self._ahead = deque(self._read)
-            self._first += len(self._read)
-            self._n_files += 1
 
     def _go_another_way(self) -> None:
         """Forget the rest: a limit of time or memory led a run before this one elsewhere."""

@@ -35,7 +35,11 @@ def external(rows: Keyed, names: Sequence[str], gaps: Refuse | Missing) -> tuple
     """The arrangement of rows, and their weights in it. Their columns are put into it, or left where they lie in it already."""
     there = _sorted_already(rows)
     columns: Columns = {ROW: AsGiven()} if there else _sort_columns(rows, names)
-    looked = _look_through(rows, columns)
+    looked = Looked(len(rows.labels), rows.times is not None and rows.times.whole)
+    at = columns[ROW]
+    for start, stop in ranges(rows.n_rows or 0, CHUNK):
+        keys = _keys(rows, columns, start, stop)
+        looked.add(*keys, lambda sequence, time, row: rows.refuse_twice(sequence, time, int(at.rows(row, row + 1)[0])))
     n_put = gaps.n_put(looked, rows.times, rows.labels, 8 * len(names) + 24, rows.options.memory_limit)
     if n_put:
         columns = _fill_gaps(rows, _columns(rows, names) if there else columns, looked.spacing)
@@ -88,16 +92,6 @@ def _keys(rows: Keyed, columns: Mapping[Any, Column], start: int, stop: int) -> 
         return rows.keys_of(start, stop)
     by = columns[BY].rows(start, stop) if BY in columns else np.broadcast_to(np.int32(0), stop - start)
     return by, columns[ORDER].rows(start, stop)
-
-
-def _look_through(rows: Keyed, columns: Columns) -> Looked:
-    def refuse(sequence: int, time: Any, row: int) -> None:
-        rows.refuse_twice(sequence, time, int(columns[ROW].rows(row, row + 1)[0]))
-
-    looked = Looked(len(rows.labels), rows.times is not None and rows.times.whole)
-    for start, stop in ranges(rows.n_rows or 0, CHUNK):
-        looked.add(*_keys(rows, columns, start, stop), refuse)
-    return looked
 
 
 def _fill_gaps(rows: Keyed, columns: Columns, spacing: int) -> Columns:
@@ -313,5 +307,5 @@ def arrange_rows(rows: Keyed, names: Sequence[str], gaps: Refuse | Missing) -> A
         keys = SortedKeys.of(rows)
         limit = rows.options.memory_limit
         arrangement = keys.arrangement(gaps.n_put(keys.looked, keys.times, rows.labels, 8 * len(names) + 24, limit))
-    rows.release_keys()
+    rows.id_codes = rows.times = None  # once rows are arranged, the keys as they were read are needed no more
     return Arranged(rows, names, arrangement, gaps, placed=outside, weight=weight)

@@ -295,17 +295,12 @@ class Keyed(Local):
         sink = super()._encode_columns({**encoders, **keys})
         self._keys_read = True
         for name, key in keys.items():
-            if isinstance(key, TextCodes):
-                self._take_ids(key, sink)
+            if isinstance(key, TextCodes):  # without an order of rows, ids are in the order given
+                self.labels = tuple(key.codes if self.order is None else key.in_turn())
+                self.id_codes = sink.pop(name).column(key.ranks(self.labels), key.dtype)
             else:
                 self._take_times(name, key, sink)
         return sink
-
-    def _take_ids(self, ids: TextCodes, sink: Sink) -> None:
-        """The ranks of the ids; without an order of rows, they are in the order given."""
-        labels = ids.codes if self.order is None else ids.in_turn()
-        self.id_codes = sink.pop(self.by or "").column(ids.ranks(labels), ids.dtype)
-        self.labels = tuple(labels)
 
     def _take_times(self, name: str, key: OrderEncoder, sink: Sink) -> None:
         ways = readings(name, self.source)
@@ -346,7 +341,3 @@ class Keyed(Local):
                     f"{self.source.place(row)}: the sequence {self.labels[int(by[back[0] + 1])]!r} goes on after rows of "
                     f"another; without an order the rows of a sequence must be adjacent: say {argument('order')}, or sort them"
                 )
-
-    def release_keys(self) -> None:
-        """Once rows are arranged, the keys as they were read are needed no more."""
-        self.id_codes = self.times = None
