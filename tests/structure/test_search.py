@@ -152,7 +152,7 @@ def test_the_best_so_far_on_ctrl_c(monkeypatch):
 
 
 def test_many_variables_take_candidates_first(monkeypatch):
-    monkeypatch.setattr(orders, "EVERYTHING", 200)
+    monkeypatch.setattr(orders.Orders, "most_sets", 200)
     rows = sf.load("alarm").sample(800, seed=1)
     climbed = sf.search(rows, method=sf.HillClimb(max_parents=3))
     found = sf.search(rows)

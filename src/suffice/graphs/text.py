@@ -84,7 +84,7 @@ def _tokens(text: str, marks: Mapping[str, str]) -> Iterator[tuple[str, str, str
         if not known:
             raise _syntax_error(text, at, f"{show(found)} {_not_a_mark(found, marks)}")
         name = text[start:at].strip()
-        yield _unquoted(text, name, start) if '"' in name or _ODD.search(name) else name, mark, found, at
+        yield _without_quotes(text, name, start) if '"' in name or _ODD.search(name) else name, mark, found, at
         start = at + len(found)
 
 
@@ -106,7 +106,7 @@ def _looks_like_arrow(text: str, at: int, found: str) -> bool:
     return set(found) == {"-"} and len(around) == 2 and not around.strip() and not before.rstrip().endswith("[")
 
 
-def _unquoted(text: str, name: str, start: int) -> str:
+def _without_quotes(text: str, name: str, start: int) -> str:
     """What stands in quotes; a name without any may not hold all marks."""
     if '"' not in name:
         odd = _ODD.findall(name)[0]

@@ -27,9 +27,6 @@ from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.scoring.local_scores import ScoreSource
 from suffice.structure.scoring.parent_sets import TIE, ParentSets
 
-EVERYTHING = 500_000
-"""Sets of variables up to which every allowed parent set is scored; for more, candidate parents are chosen first."""
-
 KICK = 4
 """Variables that are moved anywhere at the start of a round: two, and up to so many less one more, by experiment."""
 
@@ -70,6 +67,8 @@ class Orders(Method):
     """
 
     word = "orders"
+    most_sets = 500_000
+    """Sets of variables up to which every allowed parent set is scored; for more, candidate parents are chosen first."""
 
     max_parents: int | None = 3
     rounds: int | None = None
@@ -104,7 +103,7 @@ class Orders(Method):
 
     def is_exhaustive(self, rules: Rules, most: float) -> bool:
         """Whether every parent set that the rules allow is to be scored, if `most` families take some seconds."""
-        return rules.n_families <= min(most, EVERYTHING * (1 + int(rules.max_parents.max(initial=0))))
+        return rules.n_families <= min(most, self.most_sets * (1 + int(rules.max_parents.max(initial=0))))
 
     def search_orders(
         self, problem: Problem, sets: ParentSets, rules: Rules, start: list[Parents] | None = None
@@ -143,7 +142,7 @@ class Orders(Method):
         """Candidates from a hill climb, orders over them, a hill climb from there; again while that gains."""
         best = problem.scores.total(parents)
         while True:
-            narrowed = restrict_rules(problem.scores, rules, parents, min(EVERYTHING, problem.scores.most_families))
+            narrowed = restrict_rules(problem.scores, rules, parents, min(self.most_sets, problem.scores.most_families))
             found = self.search_orders(problem, problem.scores.parent_sets(narrowed), narrowed, parents)
             if problem.scores.total(found) > best:
                 parents = found

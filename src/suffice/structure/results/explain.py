@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import chain as joined
 from itertools import combinations
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from suffice.basis.arrays import Bools
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import chain, links, shortest_path
-from suffice.graphs.text import parse_text, unknown_node
+from suffice.graphs.text import Edge, parse_text, unknown_node
 from suffice.structure.constraints.rules import Parents, Rules, ancestors, toggle_parent
 from suffice.structure.problem import Problem
 from suffice.structure.results.explanations import (
@@ -32,9 +32,6 @@ from suffice.structure.results.explanations import (
     spell,
 )
 from suffice.variables import Finite
-
-if TYPE_CHECKING:
-    from suffice.structure.results.found import Found
 
 N_RUNNERS_UP = 5
 
@@ -114,7 +111,37 @@ class Neighbourhood:
         return sorted(finite, key=lambda r: (-r[0], len(r[1]), r[1]))
 
 
-def explain(found: Found, what: str | Sequence[str]) -> Explanation:
+class Explicable(Protocol):
+    """What an explanation is made of: `Found` has it."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def cpdag(self) -> Cpdag: ...
+
+    @property
+    def score(self) -> float | None: ...
+
+    @property
+    def details(self) -> Any: ...
+
+    @property
+    def past(self) -> frozenset[str]: ...
+
+    @property
+    def neighbourhood(self) -> Neighbourhood: ...
+
+    def scores_by_node(self) -> dict[str, float]: ...
+
+    @property
+    def losses(self) -> dict[Edge, float]: ...
+
+    @property
+    def directions(self) -> dict[Edge, str]: ...
+
+
+def explain(found: Explicable, what: str | Sequence[str]) -> Explanation:
     """The explanation of a node, or of an edge whether it is there or not."""
     if isinstance(what, str) and what in found.names:
         if found.score is not None:
@@ -150,7 +177,7 @@ def _edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]
     return a, b
 
 
-def _present(found: Found, parent: int, child: int) -> EdgePresent:
+def _present(found: Explicable, parent: int, child: int) -> EdgePresent:
     around, names = found.neighbourhood, found.names
     a, b = names[parent], names[child]
     rest = toggle_parent(around.parents[child], parent)
@@ -187,7 +214,7 @@ def _reversal(around: Neighbourhood, parent: int, child: int) -> Change:
     return _change(around, new, refused)
 
 
-def _equivalent(found: Found, a: str, b: str) -> Change | None:
+def _equivalent(found: Explicable, a: str, b: str) -> Change | None:
     """The member of the class that has b -> a: what it changes and gains, which is 0 when the score is equivalent."""
     lines = [e for e in found.cpdag.undirected if e != (min(a, b), max(a, b))]
     try:
@@ -199,7 +226,7 @@ def _equivalent(found: Found, a: str, b: str) -> Change | None:
     return _change(around, {x: ps for x, ps in new if ps != around.parents[x]})
 
 
-def _absent(found: Found, parent: int, child: int) -> EdgeAbsent:
+def _absent(found: Explicable, parent: int, child: int) -> EdgeAbsent:
     around = found.neighbourhood
     forward, backward = (
         _change(around, {b: toggle_parent(around.parents[b], a)}, _refusal(around, a, b))
@@ -247,7 +274,7 @@ def _constraint(around: Neighbourhood, parent: int, child: int) -> str:
     return f"the constraints forbid it: {broken[0]}" if broken else "it would go against required edges"
 
 
-def _node(found: Found, name: str) -> NodeExplained:
+def _node(found: Explicable, name: str) -> NodeExplained:
     around, node = found.neighbourhood, found.names.index(name)
     own = around.parents[node]
     sets, complete = around.parent_sets(node, len(own) + 1)
@@ -291,7 +318,7 @@ def _penalty(around: Neighbourhood, new: dict[int, Parents]) -> float | None:
     return float(price(around.scores.weight)) * more
 
 
-def _test_of(found: Found, a: str, b: str) -> PairTested:
+def _test_of(found: Explicable, a: str, b: str) -> PairTested:
     directed, lines = set(found.cpdag.directed), set(found.cpdag.undirected)
     if (b, a) in directed:
         a, b = b, a

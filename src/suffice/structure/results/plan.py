@@ -18,7 +18,6 @@ from suffice.output.display import OneTable
 from suffice.scores import score_of_data
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Rules
-from suffice.structure.methods.orders import EVERYTHING
 from suffice.structure.problem import Problem
 from suffice.structure.scoring.finite_scores import room_for
 from suffice.structure.scoring.hybrid_scores import PER_NUMBER, HybridScores, most_families
@@ -235,7 +234,7 @@ def _orders(problem: Problem, rules: Rules, method: Any) -> Work:
     if method.is_exhaustive(rules, slow):
         return replace(work_of_enumeration(problem, rules, method), seconds=seconds)
     climb, size = _climbing(problem, rules, method), int(rules.max_parents.max(initial=0)) + 1
-    most = min(EVERYTHING, slow)
+    most = min(method.most_sets, slow)
     tables = climb.tables | {size: climb.tables.get(size, 0.0) + most}
     return Work(climb.families + most, tables, at_least=True, seconds=seconds, further=climb.further)
 

@@ -11,7 +11,7 @@ kernel notices, the table of these u is gathered again about the groups' own mea
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -28,7 +28,6 @@ from suffice.statistics import Moments, Request, Statistics
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, in_memory
 from suffice.structure.scoring.parent_sets import Level, Sets, families_of, lattice
-from suffice.structure.scoring.score_sources import source_of_tables
 from suffice.variables import Finite, NotNormal
 
 NUMBERS = 2**24
@@ -164,8 +163,9 @@ class HybridScores(ScoreSource):
         gathered = isinstance(data, Statistics) and data.max_parents is not None
         return (isinstance(data, Data) or gathered) and isinstance(score, Penalised)
 
-    def __init__(self, *rows: Any, **options: Any) -> None:
+    def __init__(self, *rows: Any, of_tables: Callable[..., Any] = FamilyScores, **options: Any) -> None:
         super().__init__(*rows, **options)
+        self._of_tables = of_tables
         finite = [i for i, v in enumerate(self.variables) if isinstance(v, Finite)]
         numbers = [i for i, v in enumerate(self.variables) if not isinstance(v, Finite)]
         self._kind = np.array([0 if i in finite else 1 for i in range(self.n)])
@@ -190,8 +190,8 @@ class HybridScores(ScoreSource):
         """The scores of finite children."""
         finite = [v for v in self.variables if isinstance(v, Finite)]
         options: Any = {"threads": self.threads, "memory_limit": self.memory_limit, "watch": self.watch}
-        asked = self.data, finite, self.score
-        return source_of_tables(*asked, **options) or FamilyScores(*asked, **options)
+        source: ScoreSource = self._of_tables(self.data, finite, self.score, **options)
+        return source
 
     @cached_property
     def _one_by_one(self) -> FamilyScores:

@@ -305,7 +305,7 @@ class ExpectedScores(FamilyScores):
         scores = np.empty(len(families))
         scores[~huge] = self._dense([f for f, is_huge in zip(families, huge, strict=True) if not is_huge])
         if huge.any():
-            scores[huge] = super()._batch([families[k] for k in np.flatnonzero(huge)])
+            scores[huge] = super()._batch([families[k] for k in np.flatnonzero(huge).tolist()])
         return scores
 
     def _dense(self, families: Sequence[Family]) -> Array:

@@ -108,7 +108,9 @@ class LocalScores(ScoreSource):
             return GaussianScores(data, variables, score, **options)
         from suffice.structure.scoring.hybrid_scores import HybridScores
 
-        return (HybridScores if HybridScores.serves(data, score) else FamilyScores)(data, variables, score, **options)
+        if HybridScores.serves(data, score):
+            return HybridScores(data, variables, score, of_tables=source_of_tables, **options)
+        return FamilyScores(data, variables, score, **options)
 
 
 def source_of_tables(data: Any, variables: Sequence[Variable], score: Any, **options: Any) -> ScoreSource | None:

@@ -1,7 +1,7 @@
 """What the penalty of a graph is chosen by: EBIC, the stability of its edges (StARS), or the likelihood of held-out rows.
 
 A way to choose is a value with `judge`, which takes a path of fits, one for each penalty from the largest down, and says what it
-thinks of each. What the fits are, of which data and by which method, is the business of the path.
+thinks of each. What the fits are, of which data and by which method, is the business of the path: see `penalties.PenaltyFits`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from suffice.errors.remedies import Remedy, argument
 from suffice.registry import Named
 from suffice.scores import BIC, EdgePrice, GraphPosterior, StructurePrior
 from suffice.statistics import Statistics
-
-if TYPE_CHECKING:
-    from suffice.structure.undirected.penalties import PenaltyFit, PenaltyFits
 
 
 class Judgement(NamedTuple):
@@ -72,11 +69,11 @@ class EBIC(GraphPosterior):
             raise FitError(f"the gamma of EBIC is a number of at least 0, mostly from 0 to 1, not {self.gamma!r}")
         object.__setattr__(self, "prior", EdgePrice(float(self.gamma)))
 
-    def value(self, fit: PenaltyFit, weight: float, n_variables: int) -> float:
+    def value(self, fit: Any, weight: float, n_variables: int) -> float:
         """The criterion of one graph: smaller is better."""
         return fit.deviance + fit.n_parameters * math.log(weight) + 4.0 * self.gamma * fit.n_pairs * math.log(n_variables)
 
-    def judge(self, path: PenaltyFits) -> Judgement:
+    def judge(self, path: Any) -> Judgement:
         values = np.array([self.value(fit, path.weight, path.n_variables) for fit in path.fits])
         best = int(np.argmin(values))
         return Judgement(values, best, -float(values[best]), score_name=f"−{self!r}")
@@ -113,7 +110,7 @@ class StARS(Named):
             )
         whole(self.subsamples, "the number of subsamples", 2)
 
-    def judge(self, path: PenaltyFits) -> Judgement:
+    def judge(self, path: Any) -> Judgement:
         rows = rows_of(path.data, "StARS draws subsamples of the rows")
         n = rows.n_rows
         size = int(0.8 * n) if n <= 144 else int(10.0 * math.sqrt(n))
@@ -159,7 +156,7 @@ class HeldOut(Named):
     def __post_init__(self) -> None:
         whole(self.folds, f"{Remedy('', '--select cv:N: ')}the number of folds", 2)
 
-    def judge(self, path: PenaltyFits) -> Judgement:
+    def judge(self, path: Any) -> Judgement:
         rows = rows_of(path.data, f"HeldOut({self.folds}) holds out some of the rows")
         if rows.n_rows < 2 * self.folds:
             raise DataError(f"HeldOut({self.folds}) needs at least {2 * self.folds} rows, and there are {rows.n_rows}")
