@@ -231,6 +231,12 @@ class Line(NamedTuple):
         q = cpd.variance.size
         return Line(cpd.intercept.reshape(q), cpd.coefficients.reshape(q, cpd.coefficients.shape[-1]), cpd.variance.reshape(q))
 
+    def in_place_of(self, cpd: ConditionalGaussian) -> ConditionalGaussian:
+        """The distribution of the same node with these parameters."""
+        (a, b, v), shape = self, cpd.variance.shape
+        parts = a.reshape(shape), b.reshape(*shape, b.shape[-1]), v.reshape(shape)
+        return ConditionalGaussian(cpd.child, cpd.parent_variables, *parts)
+
 
 @dataclass(frozen=True, eq=False)
 class Theta:

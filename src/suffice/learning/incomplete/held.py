@@ -67,7 +67,7 @@ class HeldEntries:
         b = line.coefficients.copy()
         b[:, list(self.coefficients)] = old.coefficients[:, list(self.coefficients)]
         a = old.intercept + (b - old.coefficients) @ ratio if self.intercept else line.intercept
-        return _with(cpd, a, b, old.variance if self.variance else line.variance)
+        return Line(a, b, old.variance if self.variance else line.variance).in_place_of(cpd)
 
     def estimate(
         self,
@@ -102,14 +102,7 @@ class HeldEntries:
             b[key, free] = r.coefficients
             line = known.intercept[key] + (b[key] - known.coefficients[key]) @ ratio
             a[key] = line if self.intercept else mean[-1] - b[key] @ mean[:-1]
-        return _with(old, a, b, v)
-
-
-def _with(cpd: ConditionalGaussian, a: Array, b: Array, v: Array) -> ConditionalGaussian:
-    shape = cpd.variance.shape
-    return ConditionalGaussian(
-        cpd.child, cpd.parent_variables, a.reshape(shape), b.reshape(*shape, b.shape[-1]), v.reshape(shape)
-    )
+        return Line(a, b, v).in_place_of(old)
 
 
 def ratios(node: NodeFamily, units: Units) -> Array:

@@ -86,9 +86,7 @@ def normal_of(
 
     Without a prior a configuration whose weight has vanished keeps its `old` parameters.
     """
-    k = len(node.reals)
-    if groups is None:
-        groups = no_groups(k)
+    groups = no_groups(len(node.reals)) if groups is None else groups
     if imagined is not None:
         return LinearGaussian().estimate(node.child, node.parents, scaled_moments(node, groups), imagined, how)
     intercept, coefficients, v = (part.copy() for part in Line.of(old))
@@ -101,10 +99,7 @@ def normal_of(
             refuse_collapse(node, int(key), r, N, variance, scatter)
         intercept[key], coefficients[key] = mean[-1] - r.coefficients @ mean[:-1], r.coefficients
         v[key] = max(r.residual / N, floor * variance)
-    shape = sizes(node.finite)
-    return ConditionalGaussian(
-        node.child, node.parents, intercept.reshape(shape), coefficients.reshape(*shape, k - 1), v.reshape(shape)
-    )
+    return Line(intercept, coefficients, v).in_place_of(old)
 
 
 def common_line_of(
