@@ -86,10 +86,6 @@ class RatesChart(Chart):
         own[:, self.known, 0] = np.exp(vectors)
         return own
 
-    def outward(self, cpd: PoissonRates, along: Array | None) -> tuple[RatesChart, Array]:
-        """The chart around `cpd`; counts have no other units."""
-        return RatesChart.around(cpd, self.known), np.ones(self.size)
-
     def weigh(self, seen: Moments) -> Events:
         s = _events(seen, self.known)
         if self.imagined is None:

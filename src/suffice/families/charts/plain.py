@@ -56,6 +56,11 @@ class Chart:
         """The distribution at a vector."""
         return self.with_lines(self.lines_at(vector[None]))[0]
 
+    def outward(self, cpd: Any, along: Array | None) -> tuple[Any, Array]:
+        """The chart around `cpd`, the same distribution in other units, and by what its coordinates are larger there: nothing,
+        where there are no units, or the same. `along` is ∂ its parameters there / ∂ those here."""
+        return self.around(cpd, **self.parts), np.ones(self.size)
+
     def posterior_lines(self, vectors: Array, covariance: Covariances, rng: np.random.Generator) -> Array:
         """`lines_at`: of normal draws."""
         return np.asarray(self.lines_at(vectors))
@@ -152,10 +157,6 @@ class TableChart(Chart):
         drawn = whole * dirichlet_shares(theta / whole, eta[:, rows], C[rows], rng)
         lines[:, rows] = np.where(moving[rows], drawn, _rows(self.cpd)[rows])
         return lines
-
-    def outward(self, cpd: Table, along: Array | None) -> tuple[TableChart, Array]:
-        """The chart around `cpd`, the same distribution in other units, and by what its coordinates are larger: nothing."""
-        return TableChart.around(cpd, self.free, self.normal), np.ones(self.size)
 
     def weigh(self, seen: Counts) -> Array:
         return np.asarray(seen.dense().reshape(self.free.shape) + self.imagined)
@@ -281,12 +282,9 @@ class GaussianChart(Chart):
         return own
 
     def outward(self, cpd: ConditionalGaussian, along: Array | None) -> tuple[GaussianChart, Array]:
-        """The chart around `cpd`, the same distribution in other units, and by what its coordinates are larger there.
-
-        `along` is ∂ (a, b, v) there / ∂ those here: a column x = m + s z has the coefficient b/s, and s m more of the intercept.
-        """
+        """The same: a column x = m + s z has the coefficient b/s, and s m more of the intercept."""
         if along is None:
-            return GaussianChart.around(cpd, self.known, self.centre), np.ones(self.size)
+            return super().outward(cpd, along)
         slopes = np.diag(along)[1:-1]
         centre = (along[0, 0] * self.centre - along[0, 1:-1]) / slopes
         larger = np.array([along[0, 0], *slopes, 1.0])

@@ -101,10 +101,9 @@ class RegressionChart(Chart):
         return np.concatenate([layout.shift(theta, -self.centre), spread], axis=1)[:, None]
 
     def outward(self, cpd: RegressionCpd, along: Array | None) -> tuple[RegressionChart, Array]:
-        """The chart around `cpd`, and by what its coordinates are larger. `along` is ∂ its parameters / ∂ those here, where
-        columns have other units: a level is then taken at the middle of the numbers."""
+        """The same: where columns have other units, a level is taken at the middle of the numbers."""
         if along is None:
-            return RegressionChart.around(cpd, self.free, self.centre), np.ones(self.size)
+            return super().outward(cpd, along)
         slopes = slice(1, 1 + len(self.centre))
         larger = np.append(np.diag(along)[:-1], 1.0)
         centre = (along[0, 0] * self.centre - along[0, slopes]) / larger[slopes]
