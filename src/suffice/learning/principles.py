@@ -92,7 +92,7 @@ def _remedy(objective: type, target: str | None) -> Remedy:
 
 
 def _has_target(objective: type) -> bool:
-    return "target" in objective.__annotations__
+    return "target" in getattr(objective, "__dataclass_fields__", ())
 
 
 def objective_in_python(objective: type, target: str | None = None) -> str:
