@@ -168,10 +168,10 @@ def hidden_of(words: Sequence[str], *, in_steps: bool = False) -> list[Variable]
     [Finite('state', ['0', '1']), Finite('mood', ['calm', 'wild']), Real('level'), Real('slope')]
     """
     alone = "=real" if in_steps else ""
-    return [_hidden(text if set(text) & set("=:") else f"{text}{alone}", 0 if in_steps else 1) for text in words]
+    return [_hidden_variable(text if set(text) & set("=:") else f"{text}{alone}", 0 if in_steps else 1) for text in words]
 
 
-def _hidden(text: str, first: int) -> Variable:
+def _hidden_variable(text: str, first: int) -> Variable:
     """A hidden variable; states of which only the number is said are counted from the first."""
     name, _, kind = (part.strip() for part in text.replace(":", "=").rpartition("="))
     if name and kind.lower() == "real":
