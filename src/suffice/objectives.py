@@ -7,7 +7,7 @@ problem (`learning/undirected/fit.py`) has what that needs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -279,11 +279,6 @@ def as_penalties(penalty: Any) -> PenaltySum:
     raise FitError(f"a penalty is a value: {hint}, not {penalty!r}")
 
 
-def _check_target(target: Any, name: str) -> None:
-    if not isinstance(target, str) or not target:
-        raise FitError(f"{name} is about one column, by its name: {name}('y'), not {target!r}")
-
-
 def _positive(value: Any, what: str, *, or_zero: bool = False) -> float:
     number = not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating))
     if not number or not np.isfinite(value) or value < 0 or (value == 0 and not or_zero):
@@ -312,8 +307,26 @@ def _check_strength(strength: Any, kind: str) -> Any:
     return _positive(strength, f"the strength of {Remedy(kind, f'--penalty {kind.lower()}')}")
 
 
-@dataclass(frozen=True)
-class Conditional(Objective):
+@dataclass(frozen=True, repr=False)
+class _OfTarget(Objective):
+    """What is about one column."""
+
+    after_colon = ("target", str)
+
+    target: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.target, str) or not self.target:
+            name = type(self).__name__
+            raise FitError(f"{name} is about one column, by its name: {name}('y'), not {self.target!r}")
+
+    def __repr__(self) -> str:
+        more = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self)[1:]]
+        return f"{type(self).__name__}({', '.join([repr(self.target), *more])})"
+
+
+@dataclass(frozen=True, repr=False)
+class Conditional(_OfTarget):
     """The likelihood of one column given all others, Σ log p(y | rest): what is needed to predict it, and no more.
 
     Of a Bayesian network or a Markov network of finite columns it changes what y is in, and leaves the rest as the likelihood
@@ -330,13 +343,11 @@ class Conditional(Objective):
 
     word = "conditional"
     types = ("Conditional",)
-    after_colon = ("target", str)
 
-    target: str
     label_weights: Any = ()
 
     def __post_init__(self) -> None:
-        _check_target(self.target, "Conditional")
+        super().__post_init__()
         given = self.label_weights
         pairs = isinstance(given, (tuple, list)) and all(isinstance(p, (tuple, list)) and len(p) == 2 for p in given)
         if not (pairs or isinstance(self.label_weights, Mapping)):
@@ -353,8 +364,8 @@ class Conditional(Objective):
         return f"Conditional({self.target!r}{more})"
 
 
-@dataclass(frozen=True)
-class Perceptron(Objective):
+@dataclass(frozen=True, repr=False)
+class Perceptron(_OfTarget):
     """Mistakes: after each sequence whose best labels are wrong, weights move from these to the right ones. `averaged` weights
     are the mean over all steps on the way (Collins 2002, EMNLP, p. 1).
 
@@ -363,21 +374,16 @@ class Perceptron(Objective):
     """
 
     word = "perceptron"
-    after_colon = ("target", str)
 
-    target: str
     averaged: bool = True
     epochs: int = 10
 
     def __post_init__(self) -> None:
-        _check_target(self.target, "Perceptron")
+        super().__post_init__()
         whole(self.epochs, "the number of epochs of Perceptron", 1)
 
     def fit(self, problem: Any) -> Any:
         return problem.by_perceptron(self)
-
-    def __repr__(self) -> str:
-        return f"Perceptron({self.target!r}, averaged={self.averaged}, epochs={self.epochs})"
 
 
 @dataclass(frozen=True)
@@ -394,8 +400,8 @@ class Hamming:
         object.__setattr__(self, "cost", _positive(self.cost, "the cost of a wrong label"))
 
 
-@dataclass(frozen=True)
-class Margin(Objective):
+@dataclass(frozen=True, repr=False)
+class Margin(_OfTarget):
     """The structured hinge loss, max over y' of cost(y, y') + score(y') − score(y): the right labels are to win by what others
     cost (Taskar, Guestrin & Koller 2004; Tsochantaridis et al. 2005, JMLR 6, p. 1453).
 
@@ -416,21 +422,16 @@ class Margin(Objective):
     """
 
     word = "margin"
-    after_colon = ("target", str)
 
-    target: str
     cost: Hamming = Hamming()
 
     def __post_init__(self) -> None:
-        _check_target(self.target, "Margin")
+        super().__post_init__()
         if not isinstance(self.cost, Hamming):
             raise FitError(f"the cost of Margin is Hamming(), not {self.cost!r}")
 
     def fit(self, problem: Any) -> Any:
         return problem.by_margin(self)
-
-    def __repr__(self) -> str:
-        return f"Margin({self.target!r}, cost={self.cost!r})"
 
 
 ObjectiveLike: TypeAlias = Objective | Bayes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, choice, fields
 from suffice.engines.reading.dialect import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences.sequences import Sequences, sequences
-from suffice.errors import SchemaError, SufficeError, listing, nearest
+from suffice.errors import SchemaError, SufficeError, nearest
 from suffice.formats import NAMES, TABLES, load, path_of, read
 from suffice.formats.registry import is_model_file
 from suffice.formats.rows import checked_rows_path
@@ -104,7 +105,14 @@ def values_of(bn: BayesNet, given: dict[str, Any]) -> dict[str, Any]:
     >>> values_of(model_of("asia"), {"asia": "yes", "lung": (0.1, 0.9)})
     {'asia': 'yes', 'lung': (0.1, 0.9)}
     """
-    return {name: _value_of(bn.variables.get(name), value) for name, value in given.items()}
+    result = dict(given)
+    for name, value in given.items():
+        variable = bn.variables.get(name)  # the network says best what is wrong with a name
+        is_state = isinstance(variable, Finite) and (variable.cuts is None or value in variable.states)
+        if variable is not None and isinstance(value, str) and not is_state:
+            with suppress(ValueError):
+                result[name] = float(value)
+    return result
 
 
 def settings_of(bn: Any, words: Sequence[str], option: str) -> dict[str, Any]:
@@ -120,17 +128,6 @@ def settings_of(bn: Any, words: Sequence[str], option: str) -> dict[str, Any]:
                 raise SufficeError(f"{option} sets {name!r} twice")
             result[name] = value
     return values_of(bn, result)
-
-
-def _value_of(variable: Any, value: Any) -> Any:
-    if variable is None or not isinstance(value, str):
-        return value  # the network says best what is wrong with a name
-    if isinstance(variable, Finite) and (variable.cuts is None or value in variable.states):
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        return value
 
 
 def declarations(read: TextOptions) -> dict[str, Any]:
@@ -171,10 +168,10 @@ def hidden_of(words: Sequence[str], *, in_steps: bool = False) -> list[Variable]
     [Finite('state', ['0', '1']), Finite('mood', ['calm', 'wild']), Real('level'), Real('slope')]
     """
     alone = "=real" if in_steps else ""
-    return [_hidden(text if set(text) & set("=:") else f"{text}{alone}", 0 if in_steps else 1) for text in words]
+    return [_hidden_variable(text if set(text) & set("=:") else f"{text}{alone}", 0 if in_steps else 1) for text in words]
 
 
-def _hidden(text: str, first: int) -> Variable:
+def _hidden_variable(text: str, first: int) -> Variable:
     """A hidden variable; states of which only the number is said are counted from the first."""
     name, _, kind = (part.strip() for part in text.replace(":", "=").rpartition("="))
     if name and kind.lower() == "real":
@@ -316,14 +313,6 @@ def as_known(rows: Any, bn: BayesNet, declared: Collection[str]) -> Any:
 def columns_of(path: str, read: TextOptions) -> tuple[str, ...]:
     """The names of the columns of a file of rows."""
     return rows_of(text_path(path, read)).columns
-
-
-def known_names(names: Sequence[str], bn: Any) -> list[str]:
-    lacking = [n for n in names if n not in bn]
-    if lacking:
-        what = "chain" if isinstance(bn, Chain) else "network"
-        raise SufficeError(f"the {what} has no node {listing(lacking)}{nearest(lacking[0], bn)}")
-    return list(names)
 
 
 def left_out(data: Any, words: Sequence[str]) -> Any:

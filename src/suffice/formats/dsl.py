@@ -53,7 +53,12 @@ def read(text: str) -> FiniteNetwork:
     nodes = _read_nodes(tokens)
     variables: dict[str, Finite] = {}
     for node in nodes:
-        _check_type(tokens, node)
+        at, words = node.attribute(tokens, "TYPE")
+        kind = " ".join(words)
+        if kind in _DECISIONS:
+            raise tokens.error(f"node {show(node.name)} is of type {kind}: influence diagrams cannot be read", at)
+        if kind not in ("CPT", "TRUTHTABLE"):
+            raise tokens.error(f"node {show(node.name)} is of type {show(kind)}; only tables (CPT, TRUTHTABLE) can be read", at)
         at, words = node.read_list(tokens, "NAMESTATES")
         declare(variables, node.name, tokens.names(words, at, "a state"), partial(tokens.line, node.at))
     return check_network(variables, [_definition(tokens, node, variables[node.name]) for node in nodes])
@@ -92,15 +97,6 @@ def _read_nodes(tokens: Tokens) -> list[_Node]:
     if tokens.word:
         raise tokens.unexpected_token("the end of the file")
     return nodes
-
-
-def _check_type(tokens: Tokens, node: _Node) -> None:
-    at, words = node.attribute(tokens, "TYPE")
-    kind = " ".join(words)
-    if kind in _DECISIONS:
-        raise tokens.error(f"node {show(node.name)} is of type {kind}: influence diagrams cannot be read", at)
-    if kind not in ("CPT", "TRUTHTABLE"):
-        raise tokens.error(f"node {show(node.name)} is of type {show(kind)}; only tables (CPT, TRUTHTABLE) can be read", at)
 
 
 def _definition(tokens: Tokens, node: _Node, variable: Finite) -> Definition:

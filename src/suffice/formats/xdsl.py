@@ -133,19 +133,19 @@ def _definition(node: Element, names: dict[str, str], states: list[str], order: 
 
 def _name(key: str, node: Element) -> str:
     """The true name of a node, which its id was made from: perhaps with a number to tell it from another."""
-    kept = _kept(node, "suffice_name")
+    kept = _user_property(node, "suffice_name")
     made_from = isinstance(kept, str) and re.fullmatch(rf"{re.escape(_identifier(kept))}(?:_[0-9]+)?", key)
     return kept if isinstance(kept, str) and made_from else key
 
 
 def _states(keys: list[str], node: Element) -> list[str]:
     """The true names of the states, if the ids are still those that were made from them."""
-    kept = _kept(node, "suffice_states")
+    kept = _user_property(node, "suffice_states")
     fits = isinstance(kept, list) and all(isinstance(state, str) for state in kept) and identifiers(kept) == keys
     return kept if isinstance(kept, list) and fits else keys
 
 
-def _kept(node: Element, key: str) -> object:
+def _user_property(node: Element, key: str) -> object:
     """What a user property of a node holds as JSON; None without one that can be read."""
     text = next((p.content for p in node.all("property") if p.attributes.get("id") == key), None)
     try:

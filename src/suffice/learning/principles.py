@@ -87,7 +87,7 @@ WORDS = {Bayes: "bayes:bdeu:1", PseudoLikelihood: "pseudo", ContrastiveDivergenc
 
 
 def _has_target(objective: type) -> bool:
-    return "target" in objective.__annotations__
+    return "target" in getattr(objective, "__dataclass_fields__", ())
 
 
 def objective_in_python(objective: type, target: str | None = None) -> str:

@@ -229,22 +229,18 @@ def refuse_unsupported(bn: BayesNet, target: str) -> BayesNet:
     for name in bn:
         cpd = bn[name]
         lost = np.flatnonzero(cpd.undefined & (probs > 0.0)) if cpd.undefined.any() else np.zeros(0)
-        if len(lost):
-            raise _unsupported_class(bn, cpd, target, int(lost[0]))
+        if not len(lost):
+            continue
+        rows = 0.0 if cpd.seen is None else float(cpd.seen.at(np.arange(len(probs))).count[lost[0]])
+        needed = 2 + len(cpd.real_parents)
+        what = f"{name!r} has no {cpd.noun} at {describe(int(lost[0]), (bn.variables[target],))}"  # type: ignore[arg-type]
+        if rows < needed:
+            n = "1 row (n_samples=1)" if rows == 1 else f"{rows:,.10g} rows"
+            why = f"the class has {n}, and maximum likelihood needs at least {needed} there; give a prior"
+        else:
+            why = "the column is constant there, or determined by the others; leave it out, or give a prior"
+        raise FitError(f"{what}: {why}, prior=(Dirichlet(1), NormalInverseGamma(), Gamma())")
     return bn
-
-
-def _unsupported_class(bn: BayesNet, cpd: Any, target: str, code: int) -> FitError:
-    """Why a class has no parameters: too few rows, or a column that is constant there."""
-    name, where = cpd.child.name, describe(code, (bn.variables[target],))  # type: ignore[arg-type]
-    rows = 0.0 if cpd.seen is None else float(cpd.seen.at(np.arange(len(bn[target].probs))).count[code])
-    needed = 2 + len(cpd.real_parents)
-    what = f"{name!r} has no {cpd.noun} at {where}"
-    prior = "prior=(Dirichlet(1), NormalInverseGamma(), Gamma())"
-    if rows < needed:
-        n = "1 row (n_samples=1)" if rows == 1 else f"{rows:,.10g} rows"
-        return FitError(f"{what}: the class has {n}, and maximum likelihood needs at least {needed} there; give a prior, {prior}")
-    return FitError(f"{what}: the column is constant there, or determined by the others; leave it out, or give a prior, {prior}")
 
 
 @one_blas_thread

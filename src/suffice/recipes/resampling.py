@@ -144,7 +144,8 @@ def bootstrap(
     else:
         problem = problem_of(given, score, constraints, budget, seed=seed, method=method, families=families)
         if dry_run:  # n searches and as many samples of the rows, one of which is held, a byte a cell
-            chosen, wanted = with_most_parents(Orders() if method is None else method, problem)
+            own: Any = Orders() if method is None else method
+            chosen, wanted = with_most_parents(own, problem)
             plan = Plan.of(wanted, chosen)
             return plan.times(n, PER_CELL * plan.n_rows * problem.n, plan.n_rows * problem.n)
         names, steps = problem.names, problem.lags

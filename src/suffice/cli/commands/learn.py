@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Option
 
 from suffice.cli import arguments
 from suffice.cli.arguments import Options, refuse
-from suffice.cli.kinds.chains import ROWS_ONLY, CheckpointDirs, found_in_words
+from suffice.cli.kinds.chains import ROWS_ONLY, found_in_words
 from suffice.cli.kinds.undirected import DIRECTED_ONLY, check_graph_method, without_arrows
 from suffice.cli.outputs import check_report, with_information, write_model, write_report
 from suffice.cli.words.vocabulary import edges_of
@@ -123,7 +125,9 @@ def _way(given: Options) -> Callable[[Options], None]:
     _choose_method(given)
     given.asked["seed"] = given.seed
     given.limits = {"time_limit": given.time_limit, "memory_limit": given.memory_limit, "threads": given.threads}
-    given.places = CheckpointDirs.of(given.checkpoint, given.bootstrap is not None)
+    given.place = given.checkpoint
+    if given.checkpoint is not None and given.bootstrap is not None:  # each has a directory of its own there
+        given.place = str(Path(given.checkpoint) / "search")
     if given.in_sequences:
         given.asked["lags"] = 1 if given.lags is None else given.lags
         return _tell_plan if given.dry_run else _learn_template
@@ -186,7 +190,7 @@ def _search(given: Options) -> tuple[Any, Any]:
     """What is found, and how often in resamples if that is asked for."""
     from suffice.structure.search import search
 
-    found = search(given.rows, method=given.how, checkpoint=given.places.search, **given.limits, **given.asked)
+    found = search(given.rows, method=given.how, checkpoint=given.place, **given.limits, **given.asked)
     if not found.finished:
         what = "template" if given.in_sequences else "graph"
         say(f"note: the search was stopped before its end; this is the best {what} so far")
@@ -197,10 +201,14 @@ def _resample(given: Options, asked: dict[str, Any]) -> Any:
     """How often each edge is found in resamples, if that is asked for; with it all searches are over."""
     from suffice.recipes.resampling import bootstrap
 
-    n, place = given.bootstrap, given.places.bootstrap
+    if given.bootstrap is None:
+        return None
+    place = None if given.checkpoint is None else str(Path(given.checkpoint) / "bootstrap")
     asked = asked | given.limits
-    strengths = None if n is None else bootstrap(given.rows, method=given.how, n=n, checkpoint=place, **asked)
-    given.places.tidy()
+    strengths = bootstrap(given.rows, method=given.how, n=given.bootstrap, checkpoint=place, **asked)
+    if given.checkpoint is not None:
+        with suppress(OSError):  # one of them was stopped: its checkpoint stays
+            Path(given.checkpoint).rmdir()
     return strengths
 
 
@@ -265,7 +273,7 @@ def _learn_from_incomplete(given: Options) -> None:
     start = time.perf_counter()
     again = given.asked | {"families": given.families, **given.limits}
     prior = suitable(given.fitting, [*given.rows.schema.values(), *given.unseen], PRIOR)
-    own = again | {"hidden": given.unseen, "starts": given.starts, "checkpoint": given.places.search}
+    own = again | {"hidden": given.unseen, "starts": given.starts, "checkpoint": given.place}
     run = structural_em(given.rows, method=given.how, prior=prior, **own)
     if any(given.rows.missing.values()):
         say("note: gaps are taken to be at random, given what their row shows; `suffice missing` looks for signs against that")

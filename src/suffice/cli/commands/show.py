@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from suffice.cli.arguments import AsJson, Model
-from suffice.errors import SufficeError
+from suffice.errors import SufficeError, listing, nearest
 from suffice.output.terminal import say
 from suffice.registry import command
 
@@ -35,7 +35,10 @@ def show(
         from suffice.cli.kinds.labels import show_weights
 
         return print(f"{bn!r}\n\n{show_weights(bn, top)}")
-    names = inputs.known_names(node or [], bn)
+    names = node or []
+    if lacking := [n for n in names if n not in bn]:
+        what = "chain" if isinstance(bn, Chain) else "network"
+        raise SufficeError(f"the {what} has no node {listing(lacking)}{nearest(lacking[0], bn)}")
     if names and not hasattr(bn, "__getitem__"):
         raise SufficeError(f"{model} holds a model without a distribution for each node: leave --node out")
     if dot:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from suffice.cli.arguments import OF_GAPS, Options, note_unheard, refuse
 from suffice.cli.words.objectives import check_template, objective_of, penalty_of, prior_words
@@ -80,27 +78,6 @@ def _steps(given: Options, template: Template, hidden: list[Any]) -> Sequences:
     rows = inputs.data_of(given.data, given.read, by_family | ours | inputs.declarations(given.read) | labels)
     rows = inputs.only_columns(rows, template.nodes, given.by, given.order)
     return inputs.sequences_of(rows, given.by, given.order, given.gaps)
-
-
-class CheckpointDirs(NamedTuple):
-    """Where a search and a bootstrap after it have their checkpoints: in a directory, or each in one of its own there."""
-
-    directory: str | None
-    search: str | None
-    bootstrap: str | None
-
-    @staticmethod
-    def of(directory: str | None, two: bool) -> CheckpointDirs:
-        """Those in a directory, if one is given; `two`: a bootstrap follows the search."""
-        if directory is None or not two:
-            return CheckpointDirs(directory, directory, None)
-        return CheckpointDirs(directory, str(Path(directory) / "search"), str(Path(directory) / "bootstrap"))
-
-    def tidy(self) -> None:
-        """Remove the directory of both once they have come to their end."""
-        if self.directory is not None and self.bootstrap is not None:
-            with suppress(OSError):  # one of them was stopped: its checkpoint stays
-                Path(self.directory).rmdir()
 
 
 def found_in_words(found: Any, score: Any, told: Sequence[Any] | None, strengths: Any, *, as_json: bool) -> str:

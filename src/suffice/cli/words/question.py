@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NoReturn, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 from suffice.errors import ModelError
 
@@ -69,15 +69,13 @@ def read_settings(text: str, what: str) -> dict[str, Value]:
     return _Reader(text, what).settings()
 
 
-@dataclass(frozen=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str  # "," "|" "=" "(" ")" "[" "]", "text", or the end
     text: str
     at: int
 
 
-@dataclass(frozen=True)
-class _Item:
+class _Item(NamedTuple):
     name: str
     value: Value | None
     at: _Token
@@ -113,61 +111,59 @@ class _Reader:
         self.expect(_END, self.a_mark(bar))
         if evidence_alone and not bar and all(item.value is not None for item in before):
             before, given = [], before
-        asked = {i.name: self.single(i) for i in before if i.value is not None}
-        return WrittenQuestion(tuple(i.name for i in before), asked, {i.name: self.value_of(i) for i in given})
+        asked: dict[str, str] = {}
+        for item in before:
+            if isinstance(item.value, tuple):
+                self.refuse(item.at, f"{item.name!r} takes one value here; likelihoods are evidence, after the bar")
+            if item.value is not None:
+                asked[item.name] = item.value
+        return WrittenQuestion(tuple(i.name for i in before), asked, self.values(given))
 
     def settings(self) -> dict[str, Value]:
         items = self.items()
         self.expect(_END, self.a_mark(bar=True))
         if not items:
             self.refuse(self.next, "NAME=VALUE is expected")
-        return {i.name: self.value_of(i) for i in items}
+        return self.values(items)
 
     def items(self) -> list[_Item]:
         """Names, some with values, between commas; perhaps none."""
-        if self.next.kind in ("|", ")", _END):
-            return []
-        items = {(first := self.item()).name: first}
-        while self.accept(","):
-            item = self.item()
+        items: dict[str, _Item] = {}
+        while self.next.kind not in ("|", ")", _END) or items:
+            at = self.expect("text", "a name is expected")
+            if not at.text.strip():
+                self.refuse(at, "a name cannot be blank")
+            item = _Item(at.text, self.value(at.text) if self.accept("=") else None, at)
             if item.name in items:
-                self.refuse(item.at, f"{item.name!r} stands there twice")
+                self.refuse(at, f"{item.name!r} stands there twice")
             items[item.name] = item
+            if not self.accept(","):
+                break
         return list(items.values())
 
-    def item(self) -> _Item:
-        at = self.expect("text", "a name is expected")
-        if not at.text.strip():
-            self.refuse(at, "a name cannot be blank")
-        return _Item(at.text, self.value(at.text) if self.accept("=") else None, at)
-
     def value(self, name: str) -> Value:
+        """A state or a number, or likelihoods between brackets."""
         if not self.accept("["):
             return self.expect("text", f"a state or a number is expected for {name!r}").text
-        numbers = [self.number()]
-        while self.accept(","):
-            numbers.append(self.number())
+        numbers: list[float] = []
+        while not numbers or self.accept(","):
+            wanted = "between [ and ] stands one number for each state; a state with marks stands in quotes"
+            token = self.expect("text", wanted)
+            try:
+                numbers.append(float(token.text))
+            except ValueError:
+                self.refuse(token, wanted)
         self.expect("]", "a comma or ] is expected after a likelihood; a state with marks stands in quotes")
         return tuple(numbers)
 
-    def number(self) -> float:
-        wanted = "between [ and ] stands one number for each state; a state with marks stands in quotes"
-        token = self.expect("text", wanted)
-        try:
-            return float(token.text)
-        except ValueError:
-            self.refuse(token, wanted)
-
-    def value_of(self, item: _Item) -> Value:
-        if item.value is None:
-            self.refuse(item.at, f"{item.name!r} has no value; write NAME=VALUE")
-        return item.value
-
-    def single(self, item: _Item) -> str:
-        value = self.value_of(item)
-        if not isinstance(value, str):
-            self.refuse(item.at, f"{item.name!r} takes one value here; likelihoods are evidence, after the bar")
-        return value
+    def values(self, items: list[_Item]) -> dict[str, Value]:
+        """What items are set to, each of which must be."""
+        found: dict[str, Value] = {}
+        for item in items:
+            if item.value is None:
+                self.refuse(item.at, f"{item.name!r} has no value; write NAME=VALUE")
+            found[item.name] = item.value
+        return found
 
     def a_mark(self, bar: bool) -> str:
         if self.next.kind == "text":

@@ -148,13 +148,9 @@ def families_of(words: Sequence[str]) -> dict[str, Any]:
             raise _no_family(text)
         if name in result:
             raise SufficeError(f"--family names {name!r} twice")
-        result[name] = _family(text, kind.lower(), dict(_option(option) for option in options))
+        parts = [option.partition("=") for option in options]
+        result[name] = _family(text, kind.lower(), {key.strip(): value.strip() for key, _, value in parts})
     return result
-
-
-def _option(text: str) -> tuple[str, str]:
-    key, _, value = text.partition("=")
-    return key.strip(), value.strip()
 
 
 def _no_family(text: str) -> SufficeError:

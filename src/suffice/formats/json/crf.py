@@ -95,10 +95,13 @@ def _column(column: Any) -> Any:
 def _crf(d: dict[str, Any]) -> Crf:
     windows = []
     for w in d["windows"]:
-        columns = [_made(c, KINDS, "a derived column is") for c in w["columns"]]
+        columns = [_value_of_type(c, KINDS, "a derived column is") for c in w["columns"]]
         windows.append(Window(columns, at=[int(o) for o in w["at"]], pairs=bool(w.get("pairs", False))))
     flags = {name: bool(d[name]) for name in ("bias", "all_transitions")}
-    wider = {"order": d.get("order", 1), "transitions": [_made(r, RULES, "constraints are") for r in d.get("transitions", ())]}
+    wider = {
+        "order": d.get("order", 1),
+        "transitions": [_value_of_type(r, RULES, "constraints are") for r in d.get("transitions", ())],
+    }
     chain = LinearChain(str(d["label"]), windows, int(d["min_count"]), bool(d["unseen"]), **flags, **wider)
     values = tuple(None if v is None else tuple(map(str, v)) for v in d["values"])
     if len(values) != len(chain.places):
@@ -109,7 +112,7 @@ def _crf(d: dict[str, Any]) -> Crf:
     return Crf(vocabulary, features, array_of(d["weights"]), fit_info=str(d["fit_info"]))
 
 
-def _made(d: Any, kinds: dict[str, Any], what: str) -> Any:
+def _value_of_type(d: Any, kinds: dict[str, Any], what: str) -> Any:
     """A value of one of these kinds, by its type and its fields; a name is itself."""
     if isinstance(d, str):
         return d

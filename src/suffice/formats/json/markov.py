@@ -87,7 +87,11 @@ def _finite_of(d: dict[str, Any]) -> MarkovNet:
     weights = None if d["weights"] is None else array_of(d["weights"])
     known: dict[str, Any] = {"statistics": statistics, "weights": weights, "fit_info": str(d["fit_info"])}
     known["model"] = None if d["model"] is None else _model_of(d["model"], finite)
-    known["objective"] = None if d["objective"] is None else _objective_of(d["objective"])
+    known["objective"] = None
+    if (goal := d["objective"]) is not None:
+        if (kind := find_type("objectives", goal["type"])) is None:
+            raise FormatError(f"an objective of the type {goal['type']!r} is not known")
+        known["objective"] = kind(**{k: v for k, v in goal.items() if k != "type"})
     known["penalty"] = _penalties_of(d["penalty"])
     known["prior"] = None if d["prior"] is None else prior_from_dict(d["prior"])
     for name in ("log_normaliser", "log_evidence"):
@@ -108,34 +112,23 @@ def _model(model: Any) -> dict[str, Any]:
 
 def _model_of(d: dict[str, Any], variables: Mapping[str, Finite]) -> Any:
     """The model by its interactions, which are of variables that there are."""
-    model = _interactions_of(d, variables)
+    if d["type"] == "Features":
+        own = {str(n): variables[n] for n in d["variables"]}
+        tables = {}
+        for t in d["tables"]:
+            shape = sizes([own[n] for n in t["names"]])
+            tables[str(t["name"])] = tuple(map(str, t["names"])), array_of(t["values"]).reshape(shape)
+        model: Any = Features.of(tables, own)
+    elif d["type"] in GRAPHS:
+        model = GRAPHS[d["type"]](Graph([tuple(e) for e in d["edges"]], nodes=d["nodes"]))
+    elif d["type"] == "LogLinear":
+        model = LogLinear([tuple(g) for g in d["generators"]])
+    else:
+        raise FormatError(f"an undirected model of the type {d['type']!r} is not known")
     names = model.variables if isinstance(model, Features) else model.graph.nodes
     if strange := sorted(set(names) - set(variables)):
         raise FormatError(f"the model has the variable {strange[0]!r}, and the network has none of this name")
     return model
-
-
-def _interactions_of(d: dict[str, Any], variables: Mapping[str, Finite]) -> Any:
-    if d["type"] == "Features":
-        own = {str(n): variables[n] for n in d["variables"]}
-        shapes = [sizes([own[n] for n in t["names"]]) for t in d["tables"]]
-        tables = {
-            str(t["name"]): (tuple(map(str, t["names"])), array_of(t["values"]).reshape(shape))
-            for t, shape in zip(d["tables"], shapes, strict=True)
-        }
-        return Features.of(tables, own)
-    if d["type"] in GRAPHS:
-        return GRAPHS[d["type"]](Graph([tuple(e) for e in d["edges"]], nodes=d["nodes"]))
-    if d["type"] != "LogLinear":
-        raise FormatError(f"an undirected model of the type {d['type']!r} is not known")
-    return LogLinear([tuple(g) for g in d["generators"]])
-
-
-def _objective_of(d: dict[str, Any]) -> Any:
-    kind = find_type("objectives", d["type"])
-    if kind is None:
-        raise FormatError(f"an objective of the type {d['type']!r} is not known")
-    return kind(**{k: v for k, v in d.items() if k != "type"})
 
 
 def _penalties(penalty: Any) -> list[dict[str, Any]]:
@@ -164,18 +157,12 @@ def _gaussian_of(d: dict[str, Any]) -> GaussianMarkovNet:
     if not np.abs(precision @ covariance - np.eye(n)).max() <= 1e-6:
         raise FormatError("the covariance in this file is not the inverse of its precision")
     statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], variables)
-    known = {"statistics": statistics, "fit_info": str(d["fit_info"]), "penalty": _strengths_of(d["penalty"], n)}
-    return GaussianMarkovNet.of(graph, precision, covariance, written.mean, **known)
-
-
-def _strengths_of(penalty: Any, n: int) -> Any:
-    """The penalty of all pairs, or of each."""
-    if penalty is None:
-        return None
-    strengths = np.asarray(penalty, dtype=np.float64)
-    if strengths.shape not in ((), (n, n)) or not np.isfinite(strengths).all():
+    penalty = None if d["penalty"] is None else np.asarray(d["penalty"], dtype=np.float64)  # of all pairs, or of each
+    if penalty is not None and (penalty.shape not in ((), (n, n)) or not np.isfinite(penalty).all()):
         raise FormatError(f"the penalty in this file is neither a number nor one for each pair of {n} variables")
-    return float(strengths) if strengths.ndim == 0 else strengths
+    known: dict[str, Any] = {"statistics": statistics, "fit_info": str(d["fit_info"])}
+    known["penalty"] = float(penalty) if penalty is not None and penalty.ndim == 0 else penalty
+    return GaussianMarkovNet.of(graph, precision, covariance, written.mean, **known)
 
 
 READERS = {"markov_net": ("Markov network", _finite_of), "gaussian_markov_net": ("Markov network", _gaussian_of)}

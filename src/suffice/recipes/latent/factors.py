@@ -116,7 +116,8 @@ def factors(
         if isinstance(k, (int, np.integer)):
             return _best(rows, given, sizes[0], asked)[0]
         value = asked.judging(judge, rows, lambda train, test, n: _log_likelihood_outside(train, test, n, asked))
-        return best_of(sizes, lambda n: _best(rows, given, n, asked), value, "factors")
+        best: FactorsRun = best_of(sizes, lambda n: _best(rows, given, n, asked), value, "factors")
+        return best
     finally:
         watch.close()
 

@@ -131,7 +131,8 @@ def hmm(
                 f"by=..."
             )
         value = task.judging(judge, rows, lambda train, test, k: _learn(train, k, task)[0].model.log_likelihood(test))
-        return best_of(sizes, lambda k: _learn(rows, k, task), value, "states")
+        best: HmmRun = best_of(sizes, lambda k: _learn(rows, k, task), value, "states")
+        return best
     finally:
         watch.close()
 

@@ -151,7 +151,7 @@ class LatentTask:
         """What a number of classes, states or factors is judged by; of rows, or sequences, that are held out, ln p under what
         those outside their fold teach: `outside(train, test, k)`."""
         if not isinstance(judge, HeldOut):
-            return lambda run: run._value(judge)  # type: ignore[no-any-return]
+            return lambda run: run._value(judge)
         return lambda run: sum(outside(train, test, run.k) for train, test in rows.split(judge.folds, self.seed))
 
 

@@ -93,7 +93,12 @@ def mcar_test(columns: Columns, found: MissingSummary) -> tuple[McarTest, tuple[
     if isinstance(joint, str):
         return _of_pairs(corrected, joint), corrected
     rest = holm([p for p in pairs if not {p.column, p.on} <= set(columns.reals)])
-    return _both(joint, _of_pairs(rest, "")) if rest else joint, corrected
+    if not rest:
+        return joint, corrected
+    ordered = sorted((joint, _of_pairs(rest, "")), key=lambda test: test.p_value or 0.0)
+    (first, second), (p, other) = ordered, [test.p_value or 0.0 for test in ordered]  # the smaller one doubled (Bonferroni)
+    what = f"the more telling of two tests, p doubled: {first.what}; the other (p = {other:.4g}): {second.what}"
+    return McarTest(first.statistic, first.df, min(1.0, 2.0 * p), what), corrected
 
 
 def holm(pairs: Sequence[Dependence]) -> tuple[Dependence, ...]:
@@ -123,13 +128,6 @@ def _of_pairs(pairs: Sequence[Dependence], why: str) -> McarTest:
         "large-sample distributions"
     )
     return McarTest(first.statistic, first.df, first.p_value, what)
-
-
-def _both(joint: McarTest, pairs: McarTest) -> McarTest:
-    """Two tests as one, the smaller of the p-values doubled (Bonferroni)."""
-    (p, first), (other, second) = sorted([(joint.p_value or 0.0, joint), (pairs.p_value or 0.0, pairs)], key=lambda x: x[0])
-    what = f"the more telling of two tests, p doubled: {first.what}; the other (p = {other:.4g}): {second.what}"
-    return McarTest(first.statistic, first.df, min(1.0, 2.0 * p), what)
 
 
 def little(cases: Cases | None) -> McarTest | str:
