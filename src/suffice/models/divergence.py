@@ -52,7 +52,12 @@ def kl(p: BayesNet | RowsLike, q: BayesNet) -> float:
     if not isinstance(p, BayesNet):
         rows = q.rows(p)
         return q.cross_entropy(rows) - entropy_of_rows(rows)
-    _same_variables(p, q)
+    if differing := sorted(set(p) ^ set(q)):
+        raise ModelError(f"the two networks speak of different variables: {listing(differing)}")
+    for name, v in p.variables.items():
+        w = q.variables[name]
+        if type(v) is not type(w) or (isinstance(v, Finite) and isinstance(w, Finite) and set(v.states) != set(w.states)):
+            raise ModelError(f"the two networks differ in what {name!r} is: {v!r} and {w!r}")
     expected, total = Expected(p), 0.0
     for name in q:
         if p[name] is not q[name]:
@@ -93,13 +98,3 @@ def entropy_of_weights(weights: npt.NDArray[np.float64]) -> float:
     # Exact sums, as the order of the rows is that of their states, which one source of the data has otherwise than another.
     share = w / math.fsum(w.tolist())
     return -math.fsum((share * np.log(share)).tolist())
-
-
-def _same_variables(p: BayesNet, q: BayesNet) -> None:
-    differing = sorted(set(p) ^ set(q))
-    if differing:
-        raise ModelError(f"the two networks speak of different variables: {listing(differing)}")
-    for name, v in p.variables.items():
-        w = q.variables[name]
-        if type(v) is not type(w) or (isinstance(v, Finite) and isinstance(w, Finite) and set(v.states) != set(w.states)):
-            raise ModelError(f"the two networks differ in what {name!r} is: {v!r} and {w!r}")

@@ -52,11 +52,12 @@ class MixtureOfNumbers:
     def _quantile(self, q: float) -> Array:
         if self.counts:
             return self._count_quantile(q)
-        far = 12.0 * self.sds
+        far, sd = 12.0 * self.sds, np.where(self.sds > 0, self.sds, np.inf)  # parts without spread have no density
         low, high = (self.means - far).min(axis=0), (self.means + far).max(axis=0)
         x, near = np.clip(self.mean + self.sd * sc.ndtri(q), low, high), 1e-14 * (high - low)
         for i in range(NEWTON + HALVINGS):
-            gap, density = self._below(x) - q, self._density(x)
+            z = (x - self.means) / sd
+            gap, density = self._below(x) - q, (self.weight * np.exp(-0.5 * z**2) / sd).sum(axis=0) / np.sqrt(2.0 * np.pi)
             low, high = np.where(gap < 0, x, low), np.where(gap < 0, high, x)
             step = x - np.divide(gap, density, out=np.full_like(x, np.inf), where=density > 1e-300)
             inside = (step >= low) & (step <= high) & (i < NEWTON)
@@ -64,11 +65,6 @@ class MixtureOfNumbers:
             if (np.abs(x - before) <= near).all():
                 break
         return np.asarray(x)
-
-    def _density(self, x: Array) -> Array:
-        """The density at x, of the parts that have one."""
-        sd = np.where(self.sds > 0, self.sds, np.inf)
-        return np.asarray((self.weight * np.exp(-0.5 * ((x - self.means) / sd) ** 2) / sd).sum(axis=0) / np.sqrt(2.0 * np.pi))
 
     def _below(self, x: Array) -> Array:
         """p(number ≤ x)."""

@@ -73,7 +73,10 @@ class ChainReading:
         incomplete = partly | set(ahead)
         phases = chain_phases(chain)
         states, numbers = unknowns(phases, partly | (set(ahead) - last), finite)
-        space = linear_space(phases, chain.first_slices, states, numbers, incomplete, anywhere=_anywhere(chain))
+        own = {chain.template.parameter_name(n, t): n for n, t in chain.template.first_nodes}
+        diffuse = isinstance(chain.first_slices, Diffuse)
+        anywhere = {key: name for key, name in own.items() if diffuse and key not in chain}
+        space = linear_space(phases, chain.first_slices, states, numbers, incomplete, anywhere=anywhere)
         refuse_regressions(phases, incomplete, last - partly)
         if space is not None:
             numbers = list(space.unknown)
@@ -124,14 +127,6 @@ def _with_blank_columns(names: tuple[str, ...], step: Callable[[Block], Any], bl
 def chain_phases(chain: ChainParts) -> tuple[Phase, ...]:
     families = {n: chain[n].family for n in chain.template.nodes if chain[n].is_regression}
     return phases_of(chain.template, chain.variables, families)
-
-
-def _anywhere(chain: ChainParts) -> dict[str, str]:
-    """The nodes of first slices that begin anywhere, with their variables."""
-    if not isinstance(chain.first_slices, Diffuse):
-        return {}
-    own = {chain.template.parameter_name(n, t): n for n, t in chain.template.first_nodes}
-    return {key: name for key, name in own.items() if key not in chain}
 
 
 def plain_units(nodes: Any) -> Units:

@@ -35,7 +35,10 @@ class KnownAhead:
     @classmethod
     def of(cls, chain: ChainParts, x: Any, given: Any, n: int) -> KnownAhead:
         cells = {} if given is None else _encode_given(chain, x, given, n)
-        return cls(n, cells, tuple(x.labels), _first_numbers(x))
+        sizes = list(x.data.take(x.columns[:1]).map(_number_and_size))
+        starts = np.cumsum([0, *(size for _, size in sizes)]).tolist()
+        first = {number: start for (number, _), start in zip(sizes, starts, strict=False)}
+        return cls(n, cells, tuple(x.labels), first)
 
     @property
     def shown(self) -> set[str]:
@@ -96,10 +99,3 @@ def _cells(block: Block) -> dict[str, Column]:
 
 def _number_and_size(block: Block) -> tuple[int, int]:
     return block.number, 0 if block.lengths is None else len(block.lengths)
-
-
-def _first_numbers(rows: Sequences) -> dict[int, int]:
-    """The number of the first sequence of each block."""
-    sizes = list(rows.data.take(rows.columns[:1]).map(_number_and_size))
-    starts = np.cumsum([0, *(size for _, size in sizes)])
-    return {number: int(start) for (number, _), start in zip(sizes, starts, strict=False)}

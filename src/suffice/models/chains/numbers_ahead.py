@@ -11,7 +11,7 @@ drawn. What has no such form, as counts that depend on counts before, is drawn a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -87,8 +87,6 @@ class DrawsAhead:
             return space.digits[name, -1 - step][states]
         return np.full(DRAWS, self.columns[name][self.length + step])
 
-
-Columns = Mapping[str, npt.NDArray[Any]]
 
 MAX_PARTS = 2**11
 """So many paths of states are told apart for intervals; of more, so many are drawn."""
@@ -166,7 +164,11 @@ class NumbersAhead:
         longer = self.known.lengthen(block)
         first = self.known.first[block.number]
         parts: list[Cells] = []
-        transitions = None if self.drawn else self._transitions(longer)
+        transitions = None
+        if not self.drawn:
+            layout = reading.layout
+            shown = {p.keys[n] for p in layout.phases for n in p.nodes if n not in layout.space.unknown}
+            transitions = ChainRows.of(replace(layout, counted=frozenset(shown)), longer).matrices(reading.theta)
         for i, begin in enumerate((rows.starts[:-1] + n * np.arange(len(rows.starts) - 1)).tolist()):
             length = int(rows.starts[i + 1] - rows.starts[i])
             columns = {name: cells[begin : begin + length + n] for name, cells in longer.columns.items()}
@@ -181,11 +183,6 @@ class NumbersAhead:
                 parts.append(OneAhead(self, columns, length, now[:, i], ahead, seed).cells())
         cells: Cells = {name: join_parts([p[name] for p in parts]) for name in self.unknown}
         return BlockAnswers(block.number, cells, found.log_likelihood, found.stuck)
-
-    def _transitions(self, longer: Block) -> tuple[npt.NDArray[np.int32], Array]:
-        layout = self.reading.layout
-        shown = {p.keys[n] for p in layout.phases for n in p.nodes if n not in layout.space.unknown}
-        return ChainRows.of(replace(layout, counted=frozenset(shown)), longer).matrices(self.reading.theta)
 
     def _nothing(self, name: str) -> Array | StepNumbers:
         variable, none = self.reading.chain.variables[name], np.full(self.known.n, np.nan)
@@ -220,17 +217,13 @@ class OneAhead:
     transitions into the next ones, and a seed for intervals of many parts."""
 
     step: NumbersAhead
-    columns: Columns
+    columns: Mapping[str, Column]
     length: int
     now: Array
     transitions: Sequence[Array]
     seed: tuple[int, ...]
 
     def cells(self) -> Cells:
-        each = list(self._each())
-        return {name: join_parts([cells[name] for cells in each]) for name in self.step.unknown}
-
-    def _each(self) -> Iterator[Cells]:
         """What is said of one step after the other."""
         d, states = len(self.step.places), np.flatnonzero(self.now > 0.0)
         mean = np.zeros((len(states), d))
@@ -239,13 +232,15 @@ class OneAhead:
                 mean[:, i] = np.nan_to_num(self.columns[name][self.length - 1 - k])  # what is missing is not needed
         short = Parts(self.now[states], states, mean, np.zeros((len(states), d, d)))
         every, rng = short if self.step.level is not None else None, np.random.default_rng(self.seed)
+        each: list[Cells] = []
         for t, transition in enumerate(self.transitions, self.length):
             lines = self._lines(t)
             every = None if every is None else every.advance(transition, lines).thin(rng)
             short = short.advance(transition, lines).by_state()
             joint = np.zeros(len(self.now))
             joint[short.state] = short.weight
-            yield {name: self._cell(name, t, joint, short, every) for name in self.step.unknown}
+            each.append({name: self._cell(name, t, joint, short, every) for name in self.step.unknown})
+        return {name: join_parts([cells[name] for cells in each]) for name in self.step.unknown}
 
     def _cell(self, name: str, t: int, joint: Array, short: Parts, every: Parts | None) -> Array | StepNumbers:
         """What is said of a variable at step t, by the states and the numbers there."""

@@ -121,22 +121,16 @@ class CountUnknown:
     pairs: tuple[bool, ...]
 
     def __call__(self, block: Block) -> Ints:
-        return np.array([self._count(block, i) for i in range(len(self.tables.sources))], np.int64)
-
-    def _count(self, block: Block, place: int) -> int:
-        codes, unknown = block.columns[self.tables.sources[place]], self.tables.unknown[place]
-        if codes.dtype.kind == "f":
-            return 0
-        strange = unknown[np.minimum(codes, len(unknown) - 1)]
-        return int((strange & self._is_read(block, self.tables.offsets[place], int(self.pairs[place]))).sum())
-
-    def _is_read(self, block: Block, offset: int, first: int) -> npt.NDArray[np.bool_]:
-        """Which cells are so many steps from a step, not before the `first`, of their sequence: the first word is the next one of
-        none."""
         assert block.lengths is not None
         lengths = np.repeat(block.lengths, block.lengths)
-        at = np.arange(len(lengths)) - np.repeat(np.cumsum(block.lengths) - block.lengths, block.lengths) - offset
-        return np.asarray((at >= first) & (at < lengths))
+        at = np.arange(len(lengths)) - np.repeat(np.cumsum(block.lengths) - block.lengths, block.lengths)
+        result, tables = np.zeros(len(self.pairs), np.int64), self.tables
+        for i, (source, offset, unknown) in enumerate(zip(tables.sources, tables.offsets, tables.unknown, strict=True)):
+            codes, step = block.columns[source], at - offset  # of which a cell is read: the first word is the next one of none
+            if codes.dtype.kind != "f":
+                read = (step >= self.pairs[i]) & (step < lengths)
+                result[i] = np.count_nonzero(unknown[np.minimum(codes, len(unknown) - 1)] & read)
+        return result
 
 
 class Best(NamedTuple):

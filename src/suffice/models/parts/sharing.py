@@ -82,8 +82,12 @@ def shared_in(dag: Dag, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
         dag = Dag({n: orders.get(n, dag.parents(n)) for n in dag.nodes})
     # in the order of the graph, so that nothing depends on the order in which the groups were written
     ties = [Tie(tuple((n, *dag.parents(n)) for n in dag.nodes if n in group)) for group in groups]
-    for tie in ties:
-        _check_parents(tie)
+    for first, *others in (tie.families for tie in ties):
+        for family in (f for f in others if len(f) != len(first)):
+            raise FitError(
+                f"{first[0]!r} has {len(first) - 1} parents and {family[0]!r} has {len(family) - 1}: nodes that share their "
+                "parameters have as many"
+            )
     return dag, tuple(sorted(ties, key=lambda tie: tie.nodes))
 
 
@@ -118,16 +122,6 @@ def _order(name: str, parents: Any, dag: Dag) -> tuple[str, ...]:
         own = listing(dag.parents(name)) or "no parents"
         raise FitError(f"{SHARED} gives {name!r} the parents {listing(order) or 'none'}, but in the graph it has {own}")
     return order
-
-
-def _check_parents(tie: Tie) -> None:
-    first = tie.families[0]
-    for family in tie.families[1:]:
-        if len(family) != len(first):
-            raise FitError(
-                f"{first[0]!r} has {len(first) - 1} parents and {family[0]!r} has {len(family) - 1}: nodes that share their "
-                "parameters have as many"
-            )
 
 
 def check_families(ties: Iterable[Tie], families: Mapping[str, Any] | None) -> None:
@@ -236,17 +230,13 @@ def _common(a: Variable, b: Variable, together: Sequence[Variable]) -> Variable:
     try:
         return common_variable(a, other)
     except StatisticsError:
-        raise _other_states(a, b, together) from None
-
-
-def _other_states(a: Finite, b: Finite, together: Sequence[Variable]) -> FitError:
-    state = sorted(set(a.states) ^ set(b.states))[0]
-    owners = [v.name for v in together if isinstance(v, Finite) and state in v.states]
-    lacking = [v.name for v in (a, b) if state not in v.states]
-    return FitError(
-        f"{owners[0]!r} has the state {state!r}, which {lacking[0]!r} has not: nodes that share their parameters, and their "
-        f"parents, have the same states; declare them with {Remedy('variables=', '--finite')}"
-    )
+        state = sorted(set(a.states) ^ set(b.states))[0]
+        owners = [v.name for v in together if isinstance(v, Finite) and state in v.states]
+        lacking = [v.name for v in (a, b) if state not in v.states]
+        raise FitError(
+            f"{owners[0]!r} has the state {state!r}, which {lacking[0]!r} has not: nodes that share their parameters, and their "
+            f"parents, have the same states; declare them with {Remedy('variables=', '--finite')}"
+        ) from None
 
 
 def _kind(variable: Variable) -> str:

@@ -18,7 +18,7 @@ from xᵢ through what is summed out (Lauritzen 1996, Graphical Models, p. 48).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -116,16 +116,14 @@ class Expected:
             raise self._no_moments_error(numbers, normals, at)
         parts = Spread(w, means, np.zeros_like(means), w[:, None, None] * covariances)
         weight, mean, left, scatter = pool_spreads(parts, group, len(keys))
-        each = [np.bincount(group, w * self._expect_formula(d, codes, place), len(keys)) for d in derived]
+        each = []
+        for d in derived:  # E[f(x)] of a column in each configuration
+            cpd: Any = closed_form(self.p[d.column])
+            expected = cpd.mean_of(d)[tuple(codes[:, place[v.name]] for v in cpd.finite_parents)]
+            each.append(np.bincount(group, w * np.broadcast_to(expected, len(codes)), len(keys)))
         sums = np.array(each, np.float64).reshape(len(each), len(keys)).T
         names = variables[: len(finite)], tuple(numbers)
         return Moments(*names, keys, weight, mean, scatter, weight, None, left, tuple(derived), sums)
-
-    def _expect_formula(self, derived: RowFormula, codes: npt.NDArray[np.intp], place: Mapping[str, int]) -> Array:
-        """E[f(x)] of a column in each of some configurations."""
-        cpd: Any = closed_form(self.p[derived.column])
-        each = cpd.mean_of(derived)[tuple(codes[:, place[v.name]] for v in cpd.finite_parents)]
-        return np.asarray(np.broadcast_to(each, len(codes)))
 
     def _normals(self, numbers: Sequence[str]) -> Normals:
         """The numbers with their ancestors among numbers; all numbers of the network at once, where that is no effort."""

@@ -307,7 +307,14 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
         )
     drawn = Weighted(log_weights)
     how = f"likelihood weighting, {method.n:,} draws"
-    answers = {name: _node_answer(bn, name, columns, drawn, evidence, how) for name in bn.variables}
+    answers: dict[str, Any] = {}
+    for name, variable in bn.variables.items():
+        if isinstance(variable, Finite):
+            shares = drawn.shares(columns[name].astype(np.int64), variable.n_states)
+            answers[name] = _finite_answer((variable,), shares, how, evidence)
+        else:
+            told: dict[str, Any] = {"log_prob_of_evidence": float("nan"), "how": how, "given": evidence.given}
+            answers[name] = Mixture((name,), drawn.weights, DrawnParts(columns[name][:, None], drawn), **told)
     note_quality(drawn.mean(np.zeros(method.n)))
     log_prob = float(log_weights.max() + np.log(np.exp(log_weights - log_weights.max()).mean())) if evidence.given else 0.0
     return Marginals({}, np.zeros(0), np.zeros(1, np.int64), log_prob, evidence.given, answers)
@@ -338,11 +345,3 @@ def _draws(question: Question, n: int, seeds: np.random.SeedSequence) -> tuple[d
             columns[name][part] = column
 
     return columns, _draw_in_blocks(question, n, seeds, keep)
-
-
-def _node_answer(bn: NetworkParts, name: str, columns: dict[str, Any], drawn: Weighted, evidence: Observed, how: str) -> Any:
-    variable = bn.variables[name]
-    if isinstance(variable, Finite):
-        return _finite_answer((variable,), drawn.shares(columns[name].astype(np.int64), variable.n_states), how, evidence)
-    parts = DrawnParts(columns[name][:, None], drawn)
-    return Mixture((name,), drawn.weights, parts, log_prob_of_evidence=float("nan"), how=how, given=evidence.given)

@@ -297,7 +297,11 @@ def draw_together(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence, unifor
     def draw(name: str, wanted: Bools, seen: RowEvidence = rows) -> None:
         some = np.flatnonzero(wanted & ~is_seen(bn, name, rows) & ~impossible)
         if len(some):
-            answer, own = _shared_posterior(bn, name, seen.take(some)), uniforms[some, order[name]]
+            shown, own = seen.take(some), uniforms[some, order[name]]
+            numbers = shown.reals.view(np.int64).reshape(shown.reals.shape)
+            keys = keys_of(np.concatenate([shown.codes.astype(np.int64), numbers], axis=1))
+            _, first, which = np.unique(keys, return_index=True, return_inverse=True)  # equal rows are asked about once
+            answer = posteriors.row_posterior(bn, name, shown.take(first))[which]
             impossible[some[np.isnan(answer[:, 0])]] = True
             drawn = pick_codes(answer, own) if name in compiled.index else _numbers(bn, name, rows.take(some), answer, own)
             cells(bn, name, rows)[some] = drawn
@@ -323,14 +327,6 @@ def _is_above_numbers(bn: NetworkParts, name: str) -> bool:
 def _is_mixing(bn: NetworkParts, name: str) -> bool:
     """Whether numbers are mixtures over this node: it is drawn even if it is no column."""
     return _is_above_numbers(bn, name) and any(not isinstance(bn.variables[c], Finite) for c in bn.dag.children(name))
-
-
-def _shared_posterior(bn: NetworkParts, name: str, rows: RowEvidence) -> Array:
-    """The posterior of a node in each of the rows; equal ones are asked about once."""
-    numbers = rows.reals.view(np.int64).reshape(rows.reals.shape)
-    keys = keys_of(np.concatenate([rows.codes.astype(np.int64), numbers], axis=1))
-    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-    return np.asarray(posteriors.row_posterior(bn, name, rows.take(first))[which])
 
 
 def _numbers(bn: NetworkParts, name: str, rows: RowEvidence, moments: Array, uniforms: Array) -> Array:

@@ -268,7 +268,7 @@ class Marginals(ByNode):
         self.log_prob_of_evidence = log_prob
 
     def of_nodes(self, names: Iterable[str], more: Mapping[str, Any] | None = None) -> Marginals:
-        """Those of these nodes, in this order, with the distributions of more numbers."""
+        """Those of these nodes, in this order, with more distributions, or others in the place of those that it has."""
         kept = dict.fromkeys(names)
         variables = {n: v for n, v in self._variables.items() if n in kept}
         reals = {n: r for n, r in {**self._reals, **(more or {})}.items() if n in kept}
@@ -279,12 +279,6 @@ class Marginals(ByNode):
     def of_some(self, names: Iterable[str] | None) -> Marginals:
         """Those of some nodes, in this order, that are here; or all."""
         return self if names is None else self.of_nodes(n for n in names if n in self)
-
-    def with_answers(self, answers: Mapping[str, Any]) -> Marginals:
-        """The same nodes with these answers, which have intervals."""
-        result = Marginals({}, self._probs, self._start, self.log_prob_of_evidence, self._given, answers)
-        result._nodes = dict(self._nodes)
-        return result
 
     def __getitem__(self, name: str) -> Any:
         if name in self._reals:

@@ -70,7 +70,7 @@ def marginals_with_intervals(
     finally:
         clock.close()
     wanted.tell()
-    return found.with_answers({name: answers.get(name, found[name]) for name in found})
+    return found.of_nodes(found, answers)
 
 
 @dataclass
