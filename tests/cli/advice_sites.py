@@ -66,8 +66,7 @@ def _is_name(node: ast.AST) -> TypeGuard[ast.Name]:
 def _own(scope: ast.AST) -> Iterator[ast.AST]:
     """The parts of a scope, without those of functions in it."""
     waiting = list(ast.iter_child_nodes(scope))
-    while waiting:
-        node = waiting.pop(0)
+    for node in waiting:  # which grows on the way
         yield node
         if not isinstance(node, ast.FunctionDef):
             waiting += ast.iter_child_nodes(node)

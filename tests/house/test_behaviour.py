@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.syntax import SOURCES, sources, tree_of
+from tests.syntax import SOURCES, nodes_of, sources, tree_of
 
 ROOM = "families"
 
@@ -32,6 +32,10 @@ EXCEPTIONS = {
 """Questions that are left, by file and what is asked for, each with its reason."""
 
 
+TOY = "models/toy.py"
+"""A file of the package that there is only while it is tested that questions are found."""
+
+
 @cache
 def trees() -> dict[str, ast.Module]:
     return {str(p.relative_to(SOURCES)): tree_of(p) for p in sources()}
@@ -41,7 +45,8 @@ def trees() -> dict[str, ast.Module]:
 def nodes_in(path: str) -> tuple[ast.AST, ...]:
     """What is looked at in a file: the walk through all the rest is made once."""
     looked_at = ast.ClassDef | ast.ImportFrom | ast.Call | ast.Compare | ast.MatchClass
-    return tuple(n for n in ast.walk(trees()[path]) if isinstance(n, looked_at))
+    nodes = nodes_of(SOURCES / path) if path != TOY else ast.walk(trees()[path])
+    return tuple(n for n in nodes if isinstance(n, looked_at))
 
 
 @cache
@@ -159,13 +164,13 @@ def test_the_search_finds_what_it_looks_for() -> None:
             "    case T(): pass",
         ]
     )
-    trees()["models/toy.py"] = ast.parse(text)
+    trees()[TOY] = ast.parse(text)
     concrete.cache_clear()
     try:
-        assert [name for *_, name in questions("models/toy.py", concrete())].count("T") == 3
-        assert len(list(questions("models/toy.py", concrete()))) == 6
+        assert [name for *_, name in questions(TOY, concrete())].count("T") == 3
+        assert len(list(questions(TOY, concrete()))) == 6
     finally:
-        del trees()["models/toy.py"]
+        del trees()[TOY]
         concrete.cache_clear()
         for known in (bindings, classes_in, nodes_in):
             known.cache_clear()

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pytest
 
 from tests.house.test_house import modules
-from tests.syntax import tree_of
+from tests.syntax import nodes_of
 
 IRREGULAR = re.compile(
     r"begun|bound|broken|brought|built|caught|chosen|dealt|done|drawn|driven|fallen|felt|found|frozen|given|gone|"
@@ -45,17 +45,17 @@ PUBLIC = {
 """Methods that are bare participles, and stay since users call them: their classes, and where users met them."""
 
 
-def functions(tree: ast.AST) -> Iterator[str]:
+def functions(nodes: Collection[ast.AST]) -> Iterator[str]:
     """The functions of a file, those within functions, too, but no methods."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not isinstance(tree, ast.ClassDef):
+    own = {id(node) for owner in nodes if isinstance(owner, ast.ClassDef) for node in owner.body}
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and id(node) not in own:
             yield node.name
-        yield from functions(node)
 
 
-def methods(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def methods(nodes: Collection[ast.AST]) -> Iterator[tuple[str, str]]:
     """Class and name of each method that is no adjective: those that take arguments, or answer something else than yes or no."""
-    for owner in ast.walk(tree):
+    for owner in nodes:
         if isinstance(owner, ast.ClassDef):
             for node in owner.body:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_adjective(node):
@@ -74,7 +74,7 @@ def test_functions_are_verbs_or_nouns() -> None:
     participles = {
         module: found
         for module, file in modules().items()
-        if (found := [name for name in functions(tree_of(file)) if is_bare_participle(name)])
+        if (found := [name for name in functions(nodes_of(file)) if is_bare_participle(name)])
     }
     assert not participles, f"bare participles; say what is done (merge_rows), or what comes out (matching_files): {participles}"
 
@@ -83,7 +83,7 @@ def test_methods_are_verbs_or_nouns() -> None:
     participles = {
         module: found
         for module, file in modules().items()
-        if (found := [f"{owner}.{name}" for owner, name in methods(tree_of(file)) if _hides_its_result(owner, name)])
+        if (found := [f"{owner}.{name}" for owner, name in methods(nodes_of(file)) if _hides_its_result(owner, name)])
     }
     assert not participles, f"bare participles; say what is done (merge_rows), or what comes out (matching_files): {participles}"
 
@@ -93,7 +93,7 @@ def _hides_its_result(owner: str, name: str) -> bool:
 
 
 def test_what_stays_is_there() -> None:
-    here = {method for file in modules().values() for method in methods(tree_of(file))}
+    here = {method for file in modules().values() for method in methods(nodes_of(file))}
     stale = [(owner, name) for name, (owners, _) in PUBLIC.items() for owner in owners.split() if (owner, name) not in here]
     assert not stale, f"no such methods any more: {stale}"
 
@@ -110,7 +110,7 @@ def test_functions_within_functions_count() -> None:
     tree = ast.parse(
         "def a():\n    def merged(): ...\nclass C:\n    def proved(self): ...\n    def b(self):\n        def held(): ..."
     )
-    assert list(functions(tree)) == ["a", "merged", "held"]
+    assert list(functions(list(ast.walk(tree)))) == ["a", "merged", "held"]
 
 
 def test_adjectives_are_no_methods() -> None:
@@ -119,4 +119,4 @@ def test_adjectives_are_no_methods() -> None:
         "    def proved(self) -> bool: ...\n    def merged(self) -> C: ...\n    def seen(self, name) -> bool: ...\n"
         "    @staticmethod\n    def fitted(rows) -> bool: ...\n    class D:\n        def told(self, *, name=1) -> bool: ..."
     )
-    assert list(methods(tree)) == [("C", "merged"), ("C", "seen"), ("C", "fitted"), ("D", "told")]
+    assert list(methods(list(ast.walk(tree)))) == [("C", "merged"), ("C", "seen"), ("C", "fitted"), ("D", "told")]

@@ -19,7 +19,7 @@ from suffice.errors import SufficeError
 from suffice.kernels.compiler import compiling
 from suffice.kernels.compiler import signatures as nb
 from suffice.kernels.compiler.background import Helper
-from tests.syntax import tree_of
+from tests.syntax import nodes_of, tree_of
 
 ASIA = "import suffice as sf; bn = sf.load('asia'); rows = bn.sample(2_000, seed=1)"
 LITTLE = {
@@ -179,10 +179,11 @@ def named(path: Path) -> Iterator[str]:
         for n in compiling.kernels
         if path.parent.parent.name == "kernels" and n.startswith(f"{path.stem}.")
     }
-    whence = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("suffice.kernels")]
+    whence = [n for n in nodes_of(path) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("suffice.kernels")]
     names = own | {a.asname or a.name: f"{str(n.module).rpartition('.')[2]}.{a.name}" for n in whence for a in n.names}
-    outside = [n for n in tree.body if not (isinstance(n, ast.FunctionDef) and n.name in own)]
-    for node in (n for each in outside for n in ast.walk(each)):
+    kernels = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name in own]
+    inside = {id(n) for each in kernels for n in ast.walk(each)}
+    for node in (n for n in nodes_of(path) if id(n) not in inside):
         if isinstance(node, ast.Name):
             yield names.get(node.id, "")
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):

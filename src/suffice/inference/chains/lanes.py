@@ -53,7 +53,8 @@ class Lanes(NamedTuple):
 
     def at(self, which: Ints | slice) -> Lanes:
         """Some of the lanes."""
-        return Lanes(*(x[which] for x in self))
+        begin, length, before, enter, final, weights = self
+        return Lanes(begin[which], length[which], before[which], enter[which], final[which], weights[which])
 
 
 class Parameters(NamedTuple):
@@ -118,7 +119,7 @@ class LaneRun(NamedTuple):
 
     def at(self, part: slice) -> LaneRun:
         """That of some of the lanes."""
-        return LaneRun(*(x[part] for x in self))
+        return LaneRun(self.log_p[part], self.lost[part], self.after[part], self.reach[part])
 
     @classmethod
     def of(cls, n: int, padded: int) -> LaneRun:

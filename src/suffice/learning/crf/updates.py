@@ -14,6 +14,7 @@ from suffice.learning.crf.problem import LabelProblem
 from suffice.models.crf import WeightRun, WeightStep
 from suffice.models.linear_chain.encoding import EncodedBlock
 from suffice.models.linear_chain.features import PairFeatures
+from suffice.models.linear_chain.wider_features import InSequence
 from suffice.objectives import Perceptron
 
 Codes = npt.NDArray[np.int32]
@@ -49,15 +50,11 @@ class BlockUpdates:
     """The sequences of a block, one at a time; `places` are those of the steps of each, sequences in their order."""
 
     def __init__(self, updates: LabelUpdates, block: EncodedBlock) -> None:
-        features, layout = updates.features, block.layout
+        features, rows = updates.features, InSequence.of(block)
         self.updates, self.block, self.L = updates, block, features.n_labels
         self.groups = (block.groups, *block.attributes, features.first, features.labels)
-        longest = max(len(part.offsets) - 1 for part in layout.parts)
-        self.room, self.path = np.empty((longest, self.L)), np.empty(longest, np.int32)
-        place, lengths = np.empty(block.n_steps, np.int64), np.empty(len(layout.sequences), np.int64)
-        place[layout.order] = np.arange(len(place))
-        lengths[layout.sequences] = np.bincount(layout.ranks, minlength=len(lengths))
-        self.places: list[Ints] = np.split(place, np.cumsum(lengths)[:-1])
+        self.room, self.path = np.empty((rows.longest, self.L)), np.empty(rows.longest, np.int32)
+        self.places: list[Ints] = np.split(rows.places.astype(np.int64), rows.starts[1:-1])
 
     def best(self, places: Ints, cost: float) -> Codes:
         """The best labels of a sequence, where wrong ones have `cost` added to their score."""

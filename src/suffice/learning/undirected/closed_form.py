@@ -87,8 +87,8 @@ def _check_agreement(prior: Any, problem: UndirectedProblem, cliques: Any, separ
 
 def _require_agreement(prior: Any, tables: Mapping[Names, Array], both: Sequence[str]) -> None:
     """Refuse a prior that does not imagine the same of the variables that are in both of two tables."""
-    margins = [t.sum(axis=tuple(i for i, n in enumerate(scope) if n not in both)) for scope, t in tables.items()]
-    if not np.allclose(*margins, rtol=1e-9, atol=0.0):
+    mine, theirs = (t.sum(axis=tuple(i for i, n in enumerate(scope) if n not in both)) for scope, t in tables.items())
+    if not np.allclose(mine, theirs, rtol=1e-9, atol=0.0):
         a, b = map(listing, tables)
         where = f"of {listing(both)} " if both else ""
         raise FitError(
