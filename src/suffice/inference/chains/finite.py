@@ -54,12 +54,12 @@ def expect_states(steps: StateSteps, *, out: Array | None = None) -> Expectation
     array([[0.818, 0.182],
            [0.111, 0.889]])
     """
-    S, K = steps.n_sequences, steps.n_states
-    counts = np.zeros((0, K)) if steps.table is None else np.zeros(steps.table.shape)
-    posterior = np.empty((K, 0))
+    into = _nothing(steps)._replace(pairs=np.zeros(steps.matrices.shape))
+    if steps.table is not None:
+        into = into._replace(counts=np.zeros(steps.table.shape))
     if steps.log_likelihood is not None:
-        posterior = np.empty((K, steps.n_steps)) if out is None else out
-    return _expect(steps, Expectations(np.zeros(S), np.full(S, -1), np.zeros(steps.matrices.shape), counts, posterior))
+        into = into._replace(posterior=np.empty((steps.n_states, steps.n_steps)) if out is None else out)
+    return _expect(steps, into)
 
 
 def expect_numbers(steps: StateSteps, normals: StateNormals) -> tuple[Expectations, Spread]:
@@ -72,13 +72,11 @@ def expect_numbers(steps: StateSteps, normals: StateNormals) -> tuple[Expectatio
     array([[2.],
            [2.]])
     """
-    steps, S, K = replace(steps, normals=normals), steps.n_sequences, steps.n_states
-    moments = no_moments(len(normals.base), len(normals.x))
-    none = np.zeros((0, K)), np.empty((K, 0))
-    into = Expectations(np.zeros(S), np.full(S, -1), np.zeros(steps.matrices.shape), *none)
-    left = expect_in_lanes(steps, into, moments) if has_lanes(steps) else np.arange(S)
+    steps, moments = replace(steps, normals=normals), no_moments(len(normals.base), len(normals.x))
+    into = _nothing(steps)._replace(pairs=np.zeros(steps.matrices.shape))
+    left = expect_in_lanes(steps, into, moments) if has_lanes(steps) else np.arange(steps.n_sequences)
     if len(left):  # these are written down step by step
-        posterior = np.empty((K, steps.n_steps))
+        posterior = np.empty((steps.n_states, steps.n_steps))
         whole = replace(steps, normals=None, log_likelihood=normals.log_likelihood())
         _visit(whole, left, into._replace(posterior=posterior))
         for q, first, last in zip(left, steps.starts[left], steps.starts[left + 1], strict=True):

@@ -40,10 +40,6 @@ class Helper:
         except (OSError, ValueError):  # it could not be started, or has ended
             self._end()
 
-    def has(self, name: str) -> bool:
-        """Whether a kernel was asked for."""
-        return name in self._state
-
     def is_done(self, name: str) -> bool:
         """Whether a kernel is on disk, or never will be."""
         return self._state.get(name) == DONE

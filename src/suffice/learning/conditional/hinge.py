@@ -76,9 +76,11 @@ def _least(rows: TargetRows, cost: float, c2: float) -> Hinge:
     total, size, K = rows.weight, rows.places.size, rows.places.shape[1]
     n, prices, c = rows.weights / total, rows.prices(cost), c2 / total
     lam, w, t = np.repeat(n[:, None] / K, K, axis=1), np.zeros(size), cost + 1.0 - prices
-    best = Hinge(w, np.inf, np.inf, 0)
+    best, each = Hinge(w, np.inf, np.inf, 0), np.arange(len(n))
     for step in count():
-        v = _weights(rows, lam, n, size, c)
+        pull = -lam
+        pull[each, rows.true] += n
+        v = rows.by_cell(pull, size) / (2.0 * c)  # Σ (n φ_y − Σ_k λ φ_k) / 2c
         value = rows.hinge(w, cost) / total + c * float(w @ w)
         gap = value - float((lam * prices).sum()) + c * float(v @ v)
         mean = float((lam * t).mean())
@@ -160,13 +162,6 @@ def _factor(hessian: Array) -> Any:
         except LinAlgError:
             more *= 100.0
     raise FitError("the margin could not be found: the penalty is too small beside the number of rows")
-
-
-def _weights(rows: TargetRows, lam: Array, n: Array, size: int, c: float) -> Array:
-    """w = Σ (n φ_y − Σ_k λ φ_k) / 2c."""
-    pull = -lam
-    pull[np.arange(len(n)), rows.true] += n
-    return rows.by_cell(pull, size) / (2.0 * c)
 
 
 def _curvature(rows: TargetRows, d: Array, shares: Array) -> Array:

@@ -35,9 +35,6 @@ class Climbing:
     time_limit: float | None = None
     progress: ProgressLike = None
 
-    def penalty(self, w: Array) -> float:
-        return self.c1 * float(np.abs(w).sum()) + self.c2 * float(w @ w)
-
 
 class _NearEnough(Exception):
     """The optimum is near enough."""
@@ -69,7 +66,7 @@ class LabelDescent:
         how, x = self.how, self.x
         slope = pseudo_gradient(x, self.gradient, np.full(len(x), how.c1)) if how.c1 else self.gradient
         bound = float(slope @ slope) / (4.0 * how.c2) if how.c2 else float("nan")
-        objective = self.loss + how.penalty(x)
+        objective = self.loss + (how.c1 * float(np.abs(x).sum()) + how.c2 * float(x @ x))
         self.best = x
         self.trace.append(WeightStep(objective, -self.loss, bound, int(np.count_nonzero(x)), self.watch.seconds))
         size = max(1.0, abs(objective))

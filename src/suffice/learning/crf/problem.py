@@ -18,16 +18,13 @@ from suffice.engines.local.kept import ValueStore
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words
-from suffice.learning.crf.wider import WiderKeys, of_pairs
+from suffice.learning.crf.wider import MAX_WEIGHTS, WiderKeys, of_pairs
 from suffice.models.linear_chain.encoding import Encoded, Findings, FindPairs, PairCounts, keep, split_by_labels
 from suffice.models.linear_chain.features import LabelTerms, PairFeatures
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary, texts_by_column
 from suffice.models.linear_chain.windows import LinearChain
 
 R = TypeVar("R")
-
-MAX_WEIGHTS = 2**28
-"""No chain with more weights is fitted: each takes some 200 bytes while it is."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from suffice.models.linear_chain.wider_features import InSequence, WiderFeatures
 from suffice.models.linear_chain.windows import LinearChain
 
 MAX_WEIGHTS = 2**28
-"""As of all weights: see `problem`."""
+"""No chain with more weights is fitted: each takes some 200 bytes while it is."""
 
 
 def of_pairs(vocabulary: Vocabulary) -> Bools:

@@ -115,7 +115,7 @@ def rbm(
     watch = budget.watch("rbm")
     deadline = watch.start + (watch.time_limit or np.inf)
     descent = Descent(columns, goal.steps, goal.persistent, batch, float(rate), float(momentum), l1, l2, seed, deadline)
-    state = Learned.start(columns.units, means, n_hidden, goal.chains if goal.persistent else 0, seed)
+    state = Learned.start(columns.units, means, n_hidden, chains, seed)
     state, trace, done = _passes(rows, descent, state, passes, watch)
     info = f"by {goal!r} from {quantity(rows.n_rows, 'row')}{', real columns centred and scaled' if columns.numbers else ''}"
     arrays = state.weights, state.visible, state.hidden

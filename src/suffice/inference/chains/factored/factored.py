@@ -109,16 +109,13 @@ class _Gradient:
                 elif mine in path.needed:
                     both = TablePair(given, operation.out, tables[other], program.scopes[other])
                     pooled = tables[mine].shape[-1] == 1 < len(at) and mine not in path.each and not self.run.how.logs
-                    back[mine] = self._combine(both, program.scopes[mine], mine, pooled=pooled)
+                    shape = *steps.shape(program.scopes[mine]), max(given.shape[-1], tables[other].shape[-1])
+                    room = None if pooled else self.run.room(("back", mine), shape)
+                    back[mine] = self.run.how.combine(both, program.scopes[mine], room)
         for i in path.wanted:
             self._collect(own[i - 1], at, tables[i], back[i])
         if not self.filtered:
             self.message = self._mask(tables[0], back[0])
-
-    def _combine(self, both: TablePair, scope: tuple[int, ...], table: int, *, pooled: bool) -> Array:
-        lanes = max(both.left.shape[-1], both.right.shape[-1])
-        room = None if pooled else self.run.room(("back", table), (*self.run.steps.shape(scope), lanes))
-        return self.run.how.combine(both, scope, room)
 
     @cached_property
     def _paths(self) -> list[_Needed]:

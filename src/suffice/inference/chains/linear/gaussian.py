@@ -99,17 +99,9 @@ def smooth_states(steps: LinearSteps, *, lagged: bool = False) -> LinearStates:
     >>> smooth_states(LinearSteps([0, 2], [0, 1], F, Q, f, [[3.0], [3.0]], [[[1.0]]], [[1.0]])).means.ravel()
     array([1.8, 2.4])
     """
-    m, n, d = steps.m, len(steps.codes), len(steps.begin.precision)
-    wanted = Wanted(
-        np.zeros((1 + d, n, m)),
-        np.empty((n, m, m)),
-        np.zeros((n if lagged else 0, m, m)),
-        np.empty((0, 2 * m, 2 * m)),
-        np.empty(0, np.int32),
-        np.ones(len(steps.starts) - 1),
-    )
+    wanted = Wanted.of(steps, lagged=lagged)
     found = _smooth(steps, wanted)
-    if d:
+    if len(steps.begin.precision):
         at = _dependent(wanted.means)
         flat = FlatStart(*(x[steps.sequence[at]] for x in flat_start(found.sums, steps.begin.precision)))
         if lagged:

@@ -56,6 +56,13 @@ class Wanted(NamedTuple):
     weights: Array
     """[sequences]."""
 
+    @classmethod
+    def of(cls, steps: LinearSteps, *, lagged: bool) -> Wanted:
+        """Means and covariances of all steps, and no sums."""
+        m, n, columns = steps.m, len(steps.codes), 1 + len(steps.begin.precision)
+        sums = np.empty((0, 2 * m, 2 * m)), np.empty(0, np.int32), np.ones(len(steps.starts) - 1)
+        return cls(np.zeros((columns, n, m)), np.empty((n, m, m)), np.zeros((n if lagged else 0, m, m)), *sums)
+
 
 def states_before(steps: LinearSteps, n: int) -> tuple[Array, ...]:
     """Before the first step: a or r by columns, three matrices, sums of innovations."""

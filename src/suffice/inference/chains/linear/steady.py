@@ -75,7 +75,9 @@ def steady_table(steps: LinearSteps, pattern: StepPattern) -> SteadyTable | None
     distinct, which = np.unique(np.minimum(lengths, settled + 1 + fades), return_inverse=True)
     if 2 * distinct.sum() > lengths.sum():
         return None
-    like, found, wanted = _smooth_like(steps, pattern, distinct)
+    like = steps.like(pattern, distinct)  # sequences without data, smoothed
+    found, wanted = no_innovations(like), Wanted.of(like, lagged=True)
+    smooth_some(like, np.arange(len(distinct)), wanted, found)
     own = steps.begin.entries[like.codes[0]].any(axis=1)
     if own.any() and np.any(flat_start(found.sums, steps.begin.precision).free[:, own]):
         return None  # a direction of which nothing is ever known does not fade
@@ -103,17 +105,6 @@ def _steady_gains(steps: LinearSteps, pattern: StepPattern, lengths: Ints) -> Ga
     if known.any() or steps.begin.entries[like.codes[1:]].any():
         return None
     return _gains(steps, like, room, settled + 1)
-
-
-def _smooth_like(steps: LinearSteps, pattern: StepPattern, lengths: Ints) -> tuple[LinearSteps, Innovations, Wanted]:
-    """Sequences of a pattern without data, smoothed."""
-    n, m, columns = int(lengths.sum()), steps.m, 1 + len(steps.begin.precision)
-    none = np.empty((0, 2 * m, 2 * m)), np.empty(0, np.int32), np.ones(len(lengths))
-    wanted = Wanted(np.zeros((columns, n, m)), np.empty((n, m, m)), np.zeros((n, m, m)), *none)
-    like = steps.like(pattern, lengths)
-    found = no_innovations(like)
-    smooth_some(like, np.arange(len(lengths)), wanted, found)
-    return like, found, wanted
 
 
 def _first_steady_step(P: Array, head: int) -> int:
