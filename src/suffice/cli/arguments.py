@@ -124,6 +124,8 @@ Order = Annotated[
 Gaps = Annotated[str, Option(help="steps that a whole-number --order leaves out: refuse, or missing (nothing observed)")]
 First = Annotated[str | None, Option(help="how sequences begin: free (if not given), stationary or diffuse")]
 Chained = Annotated[str, Argument(metavar="MODEL", help="a chain, as fit writes it: .json, also .gz")]
+Rows = Annotated[str, Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")]
+Do = Annotated[list[str] | None, Option(metavar="X=YES", help="first set a variable from outside (may be repeated)")]
 Steps = Annotated[str, Argument(metavar="DATA", help="rows of sequences: .csv .csv.gz .parquet .conll, a glob in quotes")]
 Interval = Annotated[float | None, Option(metavar="LEVEL", help="0.9: of numbers also the ends of this interval")]
 Keep = Annotated[list[str] | None, Option(metavar="A,B", help="copy these columns of the rows, too")]

@@ -27,12 +27,10 @@ class Bundled(NamedTuple):
     file: str
 
 
-def _finite(name: str, nodes: int, edges: int, parameters: int, about: str) -> Bundled:
-    return Bundled(name, f"{nodes:,} nodes, {edges:,} edges, {parameters:,} parameters", about, f"{name}.bif.gz")
-
-
-def _gaussian(name: str, nodes: int, edges: int, parameters: int, about: str) -> Bundled:
-    return Bundled(name, f"{nodes:,} nodes, {edges:,} edges, {parameters:,} parameters", f"{about}, Gaussian", f"{name}.json")
+def _network(name: str, nodes: int, edges: int, parameters: int, about: str) -> Bundled:
+    """A network of tables, or a Gaussian one, as it says itself."""
+    file = f"{name}.json" if about.endswith(", Gaussian") else f"{name}.bif.gz"
+    return Bundled(name, f"{nodes:,} nodes, {edges:,} edges, {parameters:,} parameters", about, file)
 
 
 def _rows(name: str, rows: int, columns: int, about: str, file: str | None = None) -> Bundled:
@@ -42,27 +40,27 @@ def _rows(name: str, rows: int, columns: int, about: str, file: str | None = Non
 NETWORKS = {
     b.name: b
     for b in (
-        _finite("alarm", 37, 46, 509, "monitoring of patients"),
-        _gaussian("arth150", 107, 150, 364, "genes of thale cress"),
-        _finite("asia", 8, 8, 18, "lung disease, after a journey"),
-        _finite("cancer", 5, 4, 10, "lung cancer"),
-        _finite("diabetes", 413, 602, 429_409, "insulin, hour by hour"),
-        _finite("earthquake", 5, 4, 10, "an alarm, and who calls"),
-        _gaussian("ecoli70", 46, 70, 162, "genes of E. coli"),
-        _finite("hailfinder", 56, 66, 2_656, "severe weather in Colorado"),
-        _finite("insurance", 27, 52, 1_008, "risks of cars"),
-        _finite("link", 724, 1_125, 14_211, "a pedigree"),
-        _gaussian("magic-niab", 44, 66, 154, "traits and genes of wheat"),
-        _finite("mildew", 35, 46, 540_150, "mildew in winter wheat"),
-        _finite("munin", 1_041, 1_397, 80_592, "nerves and muscles"),
-        _finite("munin1", 186, 273, 15_622, "nerves and muscles, a part"),
-        _finite("munin2", 1_003, 1_244, 69_431, "nerves and muscles, a part"),
-        _finite("munin3", 1_041, 1_306, 71_059, "nerves and muscles, a part"),
-        _finite("munin4", 1_038, 1_388, 80_352, "nerves and muscles, a part"),
-        _finite("pathfinder", 109, 195, 72_079, "diseases of lymph nodes"),
-        _finite("pigs", 441, 592, 5_618, "a pedigree of pigs"),
-        _finite("sachs", 11, 17, 178, "proteins in cells"),
-        _finite("survey", 6, 6, 21, "who travels how"),
+        _network("alarm", 37, 46, 509, "monitoring of patients"),
+        _network("arth150", 107, 150, 364, "genes of thale cress, Gaussian"),
+        _network("asia", 8, 8, 18, "lung disease, after a journey"),
+        _network("cancer", 5, 4, 10, "lung cancer"),
+        _network("diabetes", 413, 602, 429_409, "insulin, hour by hour"),
+        _network("earthquake", 5, 4, 10, "an alarm, and who calls"),
+        _network("ecoli70", 46, 70, 162, "genes of E. coli, Gaussian"),
+        _network("hailfinder", 56, 66, 2_656, "severe weather in Colorado"),
+        _network("insurance", 27, 52, 1_008, "risks of cars"),
+        _network("link", 724, 1_125, 14_211, "a pedigree"),
+        _network("magic-niab", 44, 66, 154, "traits and genes of wheat, Gaussian"),
+        _network("mildew", 35, 46, 540_150, "mildew in winter wheat"),
+        _network("munin", 1_041, 1_397, 80_592, "nerves and muscles"),
+        _network("munin1", 186, 273, 15_622, "nerves and muscles, a part"),
+        _network("munin2", 1_003, 1_244, 69_431, "nerves and muscles, a part"),
+        _network("munin3", 1_041, 1_306, 71_059, "nerves and muscles, a part"),
+        _network("munin4", 1_038, 1_388, 80_352, "nerves and muscles, a part"),
+        _network("pathfinder", 109, 195, 72_079, "diseases of lymph nodes"),
+        _network("pigs", 441, 592, 5_618, "a pedigree of pigs"),
+        _network("sachs", 11, 17, 178, "proteins in cells"),
+        _network("survey", 6, 6, 21, "who travels how"),
     )
 }
 TABLES = {

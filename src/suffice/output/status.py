@@ -59,7 +59,8 @@ class StatusLine:
             number, self._next = self._next, self._next + 1
             self._entries[number] = text, time.perf_counter() if start is None else start
             if self._live is None and shown:
-                self._live = _start_line(self.text)
+                self._live = CellLine(self.text) if in_notebook() else _in_terminal(self.text)
+                self._live.start()
             return number
 
     def end(self, number: int) -> None:
@@ -120,12 +121,6 @@ class CellLine:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
-
-
-def _start_line(text: Callable[[], str]) -> Any:
-    live: Any = CellLine(text) if in_notebook() else _in_terminal(text)
-    live.start()
-    return live
 
 
 def _in_terminal(text: Callable[[], str]) -> Any:

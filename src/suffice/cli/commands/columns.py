@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
 from suffice.cli import arguments
 from suffice.errors import SufficeError
 from suffice.registry import command
 
-Rows = Annotated[str, Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")]
-
 
 @command("schema")
 @arguments.with_options(arguments.ColumnOptions)
-def schema_command(data: Rows, as_json: arguments.AsJson = False, **options: Any) -> None:
+def schema_command(data: arguments.Rows, as_json: arguments.AsJson = False, **options: Any) -> None:
     """Report what each column of data is taken for, with its values and counts, and what may have been meant otherwise."""
     from suffice.cli import inputs
 
@@ -29,7 +27,7 @@ def schema_command(data: Rows, as_json: arguments.AsJson = False, **options: Any
 @command("missing")
 @arguments.with_options(arguments.ColumnOptions)
 def missing_command(
-    data: Rows,
+    data: arguments.Rows,
     compare: Annotated[
         bool, Option("--compare", help="estimates by complete rows, by the cells that are there and by EM, side by side")
     ] = False,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from typer import Argument, Option
 
-from suffice.cli.arguments import AsJson, Model
+from suffice.cli.arguments import AsJson, Do, Model
 from suffice.errors import FitError, ModelError, SufficeError, TooLarge, checked_level, listing
 from suffice.errors.remedies import BY_SAMPLING
 from suffice.models.networks import BayesNet
@@ -43,7 +43,7 @@ def query(
         bool, Option("--mpe", help="the most probable states together: of the targets, or of all that is not observed")
     ] = False,
     marginals: Annotated[bool, Option("--all", help="the distribution of every node given the evidence")] = False,
-    do: Annotated[list[str] | None, Option(metavar="X=YES", help="first set a variable from outside (may be repeated)")] = None,
+    do: Do = None,
     interval: Annotated[
         float | None, Option(metavar="LEVEL", help="0.95: with credible intervals, from the posterior of the parameters")
     ] = None,

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from suffice.cli.arguments import AsJson, Model
+from suffice.cli.arguments import AsJson, Do, Model
 from suffice.errors import SufficeError, listing, nearest
 from suffice.output.terminal import say
 from suffice.registry import command
@@ -62,7 +62,7 @@ def draw(
     ],
     out: Annotated[str, Option("--out", "-o", metavar="FILE", help="where the picture goes: .svg, .png or .pdf")],
     given: Annotated[list[str] | None, Option(metavar="X=YES", help="what is observed (may be repeated): 'x=yes, y=1.5'")] = None,
-    do: Annotated[list[str] | None, Option(metavar="X=YES", help="first set a variable from outside (may be repeated)")] = None,
+    do: Do = None,
     interval: Annotated[
         float, Option(metavar="LEVEL", help="of the credible intervals of beliefs, where a posterior is kept; 0: none")
     ] = 0.95,

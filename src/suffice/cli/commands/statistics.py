@@ -22,7 +22,7 @@ StatisticsOut = Annotated[str, Option("-o", "--out", metavar="STATS", help="wher
 @command("gather")
 @arguments.with_options(arguments.ColumnOptions)
 def gather(
-    data: Annotated[str, Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")],
+    data: arguments.Rows,
     graph: Annotated[str | None, Argument(metavar="[GRAPH]", help="a graph or a network whose statistics are gathered")] = None,
     out: StatisticsOut = "",
     max_parents: Annotated[
