@@ -6,12 +6,13 @@ import gzip
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.errors import FormatError, SufficeError, SufficeNote, TooLarge
+from suffice.errors import FormatError, ModelError, SufficeError, SufficeNote, TooLarge
 from suffice.formats import read, write
 from suffice.output import files
 from suffice.registry import every
@@ -323,3 +324,11 @@ class TestJson:
         path.write_text(text)
         with pytest.raises(FormatError):
             read(path)
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, None, sf.Dag("a -> b"), sf.BayesNet])
+def test_what_is_no_model_is_not_written(value: Any, tmp_path: Path) -> None:
+    for suffix in (".json", ".bif", ".uai"):
+        with pytest.raises(ModelError, match="what is written is a model, such as fit"):
+            sf.write(value, tmp_path / f"model{suffix}")
+    assert not list(tmp_path.iterdir())

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.errors import FormatError, SufficeError, TooLarge, nearest, note
+from suffice.errors import FormatError, ModelError, SufficeError, TooLarge, nearest, note
 from suffice.errors.remedies import Remedy
 from suffice.formats.grammar.network_format import INSTEAD, Format, refuse_numbers
 from suffice.formats.grammar.tokens import show
@@ -74,6 +74,8 @@ def write(bn: BayesNet | Chain | Crf | GaussianMarkovNet | MarkovNet | RBM, path
     mappingproxy({'coin': Finite('coin', ['head', 'tail'])})
     """
     place = Path(path)
+    if isinstance(bn, type) or not hasattr(bn, "file_kind"):
+        raise ModelError(f"what is written is a model, such as fit(dag, data) gives, not {type(bn).__name__}")
     form = writable(place, bn.file_kind)
     try:
         data = form.write(bn).encode("utf-8")
