@@ -75,6 +75,7 @@ def test_a_network_is_fitted_to_tell_one_node(run, sentences) -> None:
         (("fit", "a -> b", "rows.csv", "--chain", "tag", "--features", "word"), "--chain takes no graph"),
         (("fit", "a -> b", "rows.csv", "--objective", "conditional"), "--objective conditional is about one variable"),
         (("fit", "rows.csv", "--chain", "tag", "--features", "word", "--penalty", "l2:-1", *ASKED), "above 0"),
+        (("fit", "rows.csv", "--chain", "tag", "--features", "word", "--bins", "n=5", *ASKED), "--bins is for networks of rows"),
         (("query", "tagger.json", "P(tag)"), "a conditional random field"),
         (("score", "tagger.json", "rows.csv"), "a conditional random field"),
         (("sample", "tagger.json", "-n", "3"), "a conditional random field"),

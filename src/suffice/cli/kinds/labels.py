@@ -133,7 +133,9 @@ def fit_labels(given: Options) -> Any:
 
     refuse(given, "family shared hidden starts statistics start fixed checkpoint", "is not for undirected models")
     writable(given.out, "crf")
-    refuse(given, OF_GAPS, "is for networks of rows, not for a chain of labels")
+    of_rows = "is for networks of rows, not for a chain of labels"
+    refuse(given, OF_GAPS, of_rows)
+    refuse(given.read, "finite real bins count", of_rows)
     if given.features is None:
         raise SufficeError("--chain needs --features, what a label depends on, as in 'word@-1,0,1; suffix3; shape'")
     more: dict[str, Any] = {"order": given.labels_back or 1, "transitions": transitions_of(given.transitions)}
