@@ -34,7 +34,7 @@ class Prior(Named):
     public_name: ClassVar[str] = ""
     """What users call it, where a distribution has that name, and the class another."""
     chooses: ClassVar[bool] = False
-    """Whether it may leave numbers free, for the data to choose: of others `choose` is not asked."""
+    """Whether it may leave numbers free, for the data to choose."""
     worth: ClassVar[str] = ""
     """Its number that says how much it is worth, and that `EmpiricalBayes` may choose."""
     form: ClassVar[int]

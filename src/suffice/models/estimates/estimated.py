@@ -44,8 +44,7 @@ def estimate_network(
     plain = [tie for tie in ties if tie.nodes[0] not in (ready or {})]
     variables = {n: statistics.variables[n] for n in dag.nodes}
     if prior is not None and not bound:
-        if prior.chooses:
-            prior = prior.choose(variables, free_nodes(dag, variables, statistics, plain, ready or ()), statistics)
+        prior = prior.choose(variables, free_nodes(dag, variables, statistics, plain, ready or ()), statistics)
         prior = (tied_prior(prior, tuple(plain)) if plain else prior).bind(variables, statistics)
     together = seen_together(plain, statistics, variables) if plain else {}
     nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
