@@ -57,7 +57,7 @@ class Budget:
     threads: int | None = None
     progress: ProgressLike = None
     checkpoint: Path | None = None
-    room: float = field(default=math.inf, init=False, repr=False)
+    room: float = field(default=math.inf, init=False, repr=False, compare=False)
     """The bytes that may be taken beside the data; ∞ where nothing is said."""
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suffice.checkpoints.fingerprints import in_words
 from suffice.errors import FormatError, StatisticsError
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.variables import Finite
@@ -156,6 +157,13 @@ def test_statistics_compare_as_values() -> None:
     sparse = Counts((X, Y), values, keys) - Counts((X, Y), values[:1], keys[:1])
     assert sparse.listed()[0].tolist() == [5]
     assert "Statistics of 21 rows" in s._repr_html_()
+
+
+def test_fingerprints_have_what_a_table_was_given_and_not_what_follows() -> None:
+    said = in_words(Counts((Finite("x", ["a", "b"]),), [3.0, 1.0]))
+    x = "Finite(name='x', states=['a', 'b'], cuts=None, inferred=False, family=None)"
+    assert said.startswith(f"Counts(variables=[{x}], values=array(")
+    assert said.endswith("), keys=None, background=0.0)")
 
 
 def test_any_damage_to_a_file_is_refused_or_harmless(tmp_path) -> None:

@@ -51,7 +51,9 @@ def in_words(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"array({_digest(f'{value.dtype.str}{value.shape}{value.tobytes().hex()}')})"
     if is_dataclass(value) and not isinstance(value, type):
-        return f"{type(value).__name__}({', '.join(f'{f.name}={in_words(getattr(value, f.name))}' for f in fields(value))})"
+        # what follows from other fields is neither given nor compared
+        own = {f.name: getattr(value, f.name) for f in fields(value) if f.init or f.compare}
+        return f"{type(value).__name__}({', '.join(f'{name}={in_words(part)}' for name, part in own.items())})"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{in_words(k)}: {in_words(v)}' for k, v in value.items())}}}"
     if isinstance(value, Collection) and type(value).__iter__ in (list.__iter__, tuple.__iter__):

@@ -197,7 +197,7 @@ class Counts:
     values: Array
     keys: Ints | None = None
     background: float = 0.0
-    names: tuple[str, ...] = field(init=False)
+    names: tuple[str, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))

@@ -141,7 +141,7 @@ class Moments:
     rest: Array = cast(Array, None)  # noqa: RUF009 - nothing, where it is not given
     derived: tuple[RowFormula, ...] = ()
     sums: Array = cast(Array, None)  # noqa: RUF009 - not known, where it is not given
-    names: tuple[str, ...] = field(init=False)
+    names: tuple[str, ...] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
