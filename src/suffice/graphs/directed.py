@@ -231,7 +231,7 @@ class Dag(GraphValue):
         for a, b in self.edges:
             if (a, b) in refused:
                 raise GraphError(f"the edge {show(a)} -> {show(b)} is forbidden, but it is in the graph")
-        return Cpdag(*class_edges(self.topological_order, self._parents, refused), nodes=self.nodes)
+        return Cpdag._of_known(self.nodes, *class_edges(self.topological_order, self._parents, refused))
 
     def to_networkx(self) -> Any:
         """The same graph as a networkx DiGraph.
@@ -281,8 +281,16 @@ class Cpdag(GraphValue):
         arrows = sorted(read_pairs(directed))
         lines = sorted((min(e), max(e)) for e in read_pairs(undirected))
         names = all_nodes([], [*((min(e), max(e)) for e in arrows), *lines], nodes)
-        vars(self).update(nodes=names, directed=tuple(arrows), undirected=tuple(lines), _links=dict.fromkeys(names))
-        vars(self).update(_key=(names, self.directed, self.undirected))
+        vars(self).update(vars(self._of_known(names, arrows, lines)))
+
+    @classmethod
+    def _of_known(cls, names: tuple[str, ...], arrows: Iterable[Edge], lines: Iterable[Edge]) -> Cpdag:
+        """Of edges that need no check: those of a class that was found."""
+        graph, directed = cls.__new__(cls), tuple(sorted(arrows))
+        undirected = tuple(sorted((min(e), max(e)) for e in lines))
+        key = names, directed, undirected
+        vars(graph).update(nodes=names, directed=directed, undirected=undirected, _links=dict.fromkeys(names), _key=key)
+        return graph
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.directed, self.undirected, self.nodes)

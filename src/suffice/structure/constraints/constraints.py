@@ -77,10 +77,7 @@ class Constraints(ConstraintParts):
     def _hold(self, **said: Any) -> None:
         """Keep what is said, if some graph could keep it."""
         vars(self).update(said, _most=dict(said.get("max_parents_of", ())))
-        self._needed_edges({})
-
-    def _needed_edges(self, variables: Mapping[str, Variable], regressions: Collection[str] = ()) -> set[Edge]:
-        return needed_edges(self, variables, regressions) if self.required or self.adjacent else set()
+        needed_edges(self, {})
 
     def __setattr__(self, name: str, *value: object) -> None:
         raise AttributeError("constraints never change; add others to them")
@@ -126,7 +123,7 @@ class Constraints(ConstraintParts):
         n, number = len(variables), {v.name: i for i, v in enumerate(variables)}
         self.refuse_unknown(number)
         required = np.zeros((n, n), bool)
-        required[_cells(self._needed_edges({v.name: v for v in variables}, regressions), number)] = True
+        required[_cells(needed_edges(self, {v.name: v for v in variables}, regressions), number)] = True
         most = np.full(n, max(n - 1, 0), np.int64)
         if self.max_parents is not None or self.max_parents_of:
             most[:] = [n - 1 if (k := self.most_parents(v.name)) is None else min(k, n - 1) for v in variables]

@@ -89,6 +89,8 @@ def needed_edges(constraints: ConstraintParts, variables: Mapping[str, Variable]
 
     What cannot hold is refused. Pairs that may still point either way can be impossible together: that takes a search to see.
     """
+    if not (constraints.required or constraints.adjacent):
+        return set()
     by_edge, needed = EdgeByEdge(constraints, variables, regressions), set(constraints.required)
     for edge in constraints.required:
         for objection in by_edge.objections(*edge):

@@ -360,7 +360,7 @@ def class_of(problem: Problem, parents: Sequence[Parents]) -> Cpdag:
     above, names = dict(enumerate(parents)), problem.names
     one_way = {(c, p) for c, ps in above.items() for p in ps if problem.is_one_way(p, c)}
     arrows, lines = class_edges(topological_order(above), above, one_way)
-    return Cpdag([(names[a], names[b]) for a, b in arrows], [(names[a], names[b]) for a, b in lines], nodes=names)
+    return Cpdag._of_known(names, [(names[a], names[b]) for a, b in arrows], [(names[a], names[b]) for a, b in lines])
 
 
 def roots_of(method: Any) -> set[object]:

@@ -71,7 +71,8 @@ class EBIC(GraphPosterior):
 
     def value(self, fit: Any, weight: float, n_variables: int) -> float:
         """The criterion of one graph: smaller is better."""
-        return fit.deviance + fit.n_parameters * math.log(weight) + 4.0 * self.gamma * fit.n_pairs * math.log(n_variables)
+        price = fit.n_parameters * math.log(weight)
+        return float(fit.deviance + price + 4.0 * self.gamma * fit.n_pairs * math.log(n_variables))
 
     def judge(self, path: Any) -> Judgement:
         values = np.array([self.value(fit, path.weight, path.n_variables) for fit in path.fits])
