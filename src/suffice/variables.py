@@ -109,17 +109,14 @@ class Real:
 
     name: str
     family: ClassVar[Any] = None
+    word: ClassVar[str] = "real"
+    """What it is called where the kinds of columns are listed."""
 
     def __post_init__(self) -> None:
         _name(self.name)
 
     def __repr__(self) -> str:
         return f"Real({self.name!r})"
-
-    @property
-    def word(self) -> str:
-        """What it is called where the kinds of columns are listed."""
-        return "real"
 
 
 class NotNormal:
@@ -141,6 +138,8 @@ class Count(NotNormal):
 
     name: str
     family: ClassVar[Any] = None
+    word: ClassVar[str] = "count"
+    """What it is called where the kinds of columns are listed."""
 
     def __post_init__(self) -> None:
         _name(self.name)
@@ -151,11 +150,6 @@ class Count(NotNormal):
 
     def __repr__(self) -> str:
         return f"Count({self.name!r})"
-
-    @property
-    def word(self) -> str:
-        """What it is called where the kinds of columns are listed."""
-        return "count"
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from suffice.basis.libraries import nw, pa
 from suffice.engines.data import Data
 from suffice.engines.encoding.sources import Options, Source, checked_words
 from suffice.engines.engine import Engine
@@ -21,8 +19,9 @@ from suffice.engines.reading.conll import SUFFIXES as CONLL
 from suffice.engines.reading.conll import Conll
 from suffice.engines.reading.dialect import AS_USUAL, Dialect, TextPath
 from suffice.engines.reading.files import SUFFIXES, Delimited
+from suffice.engines.reading.frames import Relation, from_columns, from_frame
 from suffice.engines.reading.parquet import Parquet
-from suffice.errors import DataError, SchemaError, listing, nearest
+from suffice.errors import DataError, SchemaError, nearest
 from suffice.errors.remedies import TEXT_OPTIONS
 from suffice.limits import bytes_of
 from suffice.registry import Named, every
@@ -192,7 +191,6 @@ def rows_with(x: Any, variables: Mapping[str, Any], word: str) -> Data:
 
 def source_of(x: Any, dialect: Dialect = AS_USUAL) -> Source:
     """The source of the rows of anything that `scan` takes, but `Data`."""
-
     if isinstance(x, TextPath):
         dialect = x.dialect
     if isinstance(x, (str, os.PathLike)):
@@ -201,8 +199,6 @@ def source_of(x: Any, dialect: Dialect = AS_USUAL) -> Source:
         return from_paths(x, dialect)
     if dialect != AS_USUAL:
         raise DataError(f"{TEXT_OPTIONS} are for text files: leave them out")
-    from suffice.engines.reading.frames import Relation, from_columns
-
     if isinstance(x, Mapping):
         return from_columns(x)
     if isinstance(x, np.ndarray):
@@ -213,31 +209,7 @@ def source_of(x: Any, dialect: Dialect = AS_USUAL) -> Source:
         return Relation(x)
     if type(x).__name__ == "Sequences":
         raise DataError("these are sequences, which a template is for; their rows, as if each stood alone, are sequences.data")
-    return _frame(x)
-
-
-def _frame(x: Any) -> Source:
-    from suffice.engines.reading.frames import Lazy, from_frame
-
-    try:
-        frame = nw.from_native(x)
-    except nw.exceptions.DuplicateError:
-        names = list(map(str, getattr(x, "columns", ())))
-        twice = sorted({n for n in names if names.count(n) > 1})
-        raise DataError(f"the table has a column twice: {listing(twice)}") from None
-    except TypeError:
-        frame = None
-    if isinstance(frame, nw.LazyFrame):
-        return Lazy(frame)
-    if isinstance(frame, nw.DataFrame):
-        return from_frame(frame)
-    if hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__"):
-        with suppress(pa.ArrowInvalid, TypeError):  # a single column has the interface, too, but is no table
-            return from_frame(nw.from_native(pa.table(x), eager_only=True))
-    raise DataError(
-        f"rows cannot be read from {type(x).__name__}; give a pandas, polars or Arrow frame, a dict of columns, "
-        "a path or glob of CSV or Parquet files, or a DuckDB relation"
-    )
+    return from_frame(x)
 
 
 def _weights_column(weights: str, source: Source | Engine) -> str:

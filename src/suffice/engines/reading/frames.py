@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from suffice.engines.encoding.encode import texts
 from suffice.engines.encoding.sources import Categories, Kind, Source, checked_names, kind_of
 from suffice.engines.engine import Array, is_missing
 from suffice.engines.steps.blocks import available_memory, n_threads
-from suffice.errors import DataError, SufficeError, TooLarge, bytes_in_words
+from suffice.errors import DataError, SufficeError, TooLarge, bytes_in_words, listing
 from suffice.variables import Finite, Variable, state_text
 
 CHUNK = 2**22
@@ -105,7 +105,7 @@ class Lazy(FrameSource):
         native = chosen.to_native()
         if hasattr(native, "collect_batches"):
             for part in native.collect_batches(maintain_order=True):
-                yield from from_frame(nw.from_native(part, eager_only=True)).batches(names)
+                yield from from_frame(part).batches(names)
             return
         size = 8.0 * self.length * len(names)
         if size > available_memory() / 2:
@@ -218,12 +218,30 @@ def _sorting() -> Iterator[None]:
         ) from None
 
 
-def from_frame(frame: Any) -> FrameSource:
-    """A data frame that narwhals knows."""
-    series = list(frame.iter_columns())
-    # The categories of a polars Categorical are those of the whole process, not of the column.
-    loose = frozenset(str(s.name) for s in series if s.dtype == nw.Categorical and frame.implementation.is_polars())
-    return FrameSource({s.name: partial(_from_series, s) for s in series}, len(frame), loose=loose)
+def from_frame(x: Any) -> FrameSource:
+    """A data frame that narwhals knows, or whatever passes itself on as an Arrow table."""
+    try:
+        frame = nw.from_native(x)
+    except nw.exceptions.DuplicateError:
+        names = list(map(str, getattr(x, "columns", ())))
+        twice = sorted({n for n in names if names.count(n) > 1})
+        raise DataError(f"the table has a column twice: {listing(twice)}") from None
+    except TypeError:
+        frame = None
+    if isinstance(frame, nw.LazyFrame):
+        return Lazy(frame)
+    if isinstance(frame, nw.DataFrame):
+        series = list(frame.iter_columns())
+        # The categories of a polars Categorical are those of the whole process, not of the column.
+        loose = frozenset(str(s.name) for s in series if s.dtype == nw.Categorical and frame.implementation.is_polars())
+        return FrameSource({s.name: partial(_from_series, s) for s in series}, len(frame), loose=loose)
+    if hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__"):
+        with suppress(pa.ArrowInvalid, TypeError):  # a single column has the interface, too, but is no table
+            return from_frame(pa.table(x))
+    raise DataError(
+        f"rows cannot be read from {type(x).__name__}; give a pandas, polars or Arrow frame, a dict of columns, "
+        "a path or glob of CSV or Parquet files, or a DuckDB relation"
+    )
 
 
 def from_columns(columns: Mapping[object, Any]) -> FrameSource:
