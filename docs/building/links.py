@@ -65,7 +65,7 @@ def _has(holder: str, word: str) -> bool:
 def _member(thing: Any, word: str) -> bool:
     return (
         hasattr(thing, word)
-        or word in getattr(thing, "__annotations__", ())
+        or any(word in vars(c).get("__annotations__", ()) for c in getattr(thing, "__mro__", ()))
         or word in getattr(thing, "__dataclass_fields__", ())
     )
 

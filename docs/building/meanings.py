@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, is_typeddict
 
 import suffice
 from building.public import Name
@@ -65,8 +65,15 @@ def arguments_of(name: Name) -> list[Argument]:
 
 
 def fields_of(name: Name) -> list[Argument]:
-    """What a result holds: the fields of a class that the library alone makes."""
-    if not name.is_class or name.module != "suffice.results" or not is_dataclass(name.thing):
+    """What a result, a model or statistics hold: the fields of a class that the library alone makes, or fills."""
+    if not name.is_class or is_typeddict(name.thing):
+        return []
+    if not is_dataclass(name.thing):
+        homes = [c for c in name.thing.__mro__ if not is_dataclass(c)]
+        said = {field: (text, home) for home in homes for field, text in _below_fields(home).items() if field[0] != "_"}
+        held = {field: str(inspect.get_annotations(home)[field]) for field, (_, home) in said.items()}
+        return [Argument(f, kind, None, said[f][0]) for f, kind in sorted(held.items()) if not kind.startswith("ClassVar")]
+    if name.module != "suffice.results":
         return []
     shown = [f for f in fields(name.thing) if f.repr and not f.name.startswith("_")]
     return [Argument(f.name, _type(f.type), None, _own_meaning(name, f.name)) for f in shown]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
@@ -37,15 +37,15 @@ def rules_of(data: sf.Data, most: int | None = None) -> Rules:
     return Rules.free(len(variables), most).within(within)
 
 
-def agree(data: sf.Data, score: Any = None, most: int | None = 3) -> HybridScores:
+def agree(data: sf.Data, score: Any = None, most: int | None = 3, digits: float = 1e-9) -> HybridScores:
     variables, score = tuple(data.schema.values()), score or sf.BIC()
     scores = LocalScores(data, variables, score)
     assert isinstance(scores, HybridScores)
     slow = FamilyScores(data, variables, score)
     families = allowed_families(rules_of(data, most))
-    np.testing.assert_allclose(scores.families(families), slow.families(families), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(scores.families(families), slow.families(families), rtol=digits, atol=digits)
     sets, expected = (s.parent_sets(rules_of(data, most)) for s in (LocalScores(data, variables, score), slow))
-    np.testing.assert_allclose(sets.score, expected.score, rtol=1e-9)  # copies of a column tie, and stand in any order
+    np.testing.assert_allclose(sets.score, expected.score, rtol=digits)  # copies of a column tie, and stand in any order
     return scores
 
 
@@ -59,8 +59,11 @@ def test_scores_are_those_of_the_families(score):
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.integers(8, 60), st.integers(1, 3), st.integers(1, 3))
+@example(174, 14, 2, 2)
 def test_scores_of_few_rows(seed, n, finite, real):
-    agree(sf.scan(columns(seed, n, finite, real), variables={f"c{j}": list("uvw") for j in range(finite)}))
+    """In three rows that nearly lie on a line the residual is the small difference of large numbers, and so is its logarithm."""
+    rows = columns(seed, n, finite, real)
+    agree(sf.scan(rows, variables={f"c{j}": list("uvw") for j in range(finite)}), digits=1e-7)
 
 
 def test_weights_are_rows():

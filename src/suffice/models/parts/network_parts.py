@@ -195,6 +195,7 @@ class NetworkParts(NodeDistributions):
     """
 
     dag: Dag
+    """The graph: which nodes are the parents of which."""
     hidden: frozenset[str]
     """The variables that no row showed when it was fitted: rows need not have them."""
     interventions: Mapping[str, Any]
