@@ -215,10 +215,11 @@ class NetworkParts(NodeDistributions):
         bound: dict[str, Cpd] = {}
         for name in graph.topological_order:
             bound[name] = written_cpd(name, cpds[name], graph.parents(name), known)
-        self._set(graph, known, bound)
+        vars(self).update(vars(self.of(graph, known, bound)))
 
-    def _set(
-        self,
+    @classmethod
+    def of(
+        cls,
         dag: Dag,
         variables: Mapping[str, Variable],
         cpds: Mapping[str, Cpd],
@@ -226,9 +227,10 @@ class NetworkParts(NodeDistributions):
         hidden: Iterable[str] = (),
         ties: Iterable[Tie] = (),
         **provenance: Any,
-    ) -> None:
-        ties = tuple(ties)
-        vars(self).update(
+    ) -> Self:
+        """A network from finished CPDs; the way in for `fit` and for readers of files."""
+        bn, ties = cls.__new__(cls), tuple(ties)
+        vars(bn).update(
             dag=dag,
             variables=MappingProxyType(dict(variables)),
             _cpds={n: cpds[n] for n in variables},
@@ -237,13 +239,7 @@ class NetworkParts(NodeDistributions):
             ties=ties,
             shared=tuple(tie.nodes for tie in ties),
         )
-        self._remember(**provenance)
-
-    @classmethod
-    def of(cls, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Self:
-        """A network from finished CPDs; the way in for `fit` and for readers of files."""
-        bn = cls.__new__(cls)
-        bn._set(dag, variables, cpds, **fitted)
+        bn._remember(**provenance)
         return bn
 
     def with_cpds(self, cpds: Mapping[str, Cpd], dag: Dag | None = None) -> Self:
@@ -371,7 +367,7 @@ class NetworkParts(NodeDistributions):
         return [(["node", "type", "parents", "parameters"], facts)], and_more(len(self) - limit, "node")
 
     def _headline(self) -> str:
-        sizes = {"node": len(self), "edge": len(self.dag.edges), "parameter": self.n_parameters}
+        sizes = {"node": len(self._cpds), "edge": len(self.dag.edges), "parameter": self.n_parameters}
         return f"BayesNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self.fit_info}"
 
 
