@@ -258,11 +258,9 @@ def _network(d: dict[str, Any]) -> BayesNet:
 
 def prior_to_dict(prior: Prior) -> dict[str, Any]:
     """A prior as plain values; a network in it is written as networks are."""
-
-    def written(x: Any) -> Any:
-        return {"suffice": x.file_kind, "version": VERSION, **content(x)} if isinstance(x, BayesNet) else x
-
-    return _change_values(prior.to_dict(), written)  # type: ignore[no-any-return]
+    titled = {"suffice": BayesNet.file_kind, "version": VERSION}
+    d: dict[str, Any] = _change_values(prior.to_dict(), lambda x: {**titled, **content(x)} if isinstance(x, BayesNet) else x)
+    return d
 
 
 def prior_from_dict(d: dict[str, Any]) -> Prior:

@@ -80,17 +80,22 @@ class Provenance:
             raise AttributeError(f"{name!r} of a {type(self).__name__} never changes; make another one")
         super().__setattr__(name, value)
 
-    def _remember(
-        self,
+    @classmethod
+    def _made_of(
+        cls,
+        own: Mapping[str, Any],
         statistics: Statistics | None = None,
         prior: Prior | None = None,
         estimate: Estimate | None = None,
         fit_info: str = "given by hand",
         incomplete: bool = False,
         covariance: CovarianceSource = None,
-    ) -> None:
+    ) -> Self:
+        """A model with the fields that are its own, and how it came about."""
+        model = cls.__new__(cls)
         known = {"statistics": statistics, "prior": prior, "estimate": estimate or Mean(), "fit_info": fit_info}
-        vars(self).update(known, incomplete=incomplete, _known_parameters=covariance)
+        vars(model).update(own, **known, incomplete=incomplete, _known_parameters=covariance)
+        return model
 
     def __getstate__(self) -> dict[str, Any]:
         # what is made when it is first asked for, and the rows that a covariance would be found from, stay behind
@@ -229,18 +234,17 @@ class NetworkParts(NodeDistributions):
         **provenance: Any,
     ) -> Self:
         """A network from finished CPDs; the way in for `fit` and for readers of files."""
-        bn, ties = cls.__new__(cls), tuple(ties)
-        vars(bn).update(
-            dag=dag,
-            variables=MappingProxyType(dict(variables)),
-            _cpds={n: cpds[n] for n in variables},
-            interventions=MappingProxyType(dict(interventions)),
-            hidden=frozenset(hidden),
-            ties=ties,
-            shared=tuple(tie.nodes for tie in ties),
-        )
-        bn._remember(**provenance)
-        return bn
+        ties = tuple(ties)
+        own = {
+            "dag": dag,
+            "variables": MappingProxyType(dict(variables)),
+            "_cpds": {n: cpds[n] for n in variables},
+            "interventions": MappingProxyType(dict(interventions)),
+            "hidden": frozenset(hidden),
+            "ties": ties,
+            "shared": tuple(tie.nodes for tie in ties),
+        }
+        return cls._made_of(own, **provenance)
 
     def with_cpds(self, cpds: Mapping[str, Cpd], dag: Dag | None = None) -> Self:
         """The same variables, and what `do` set, with other distributions, which were not estimated from anything.
