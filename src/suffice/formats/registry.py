@@ -123,6 +123,17 @@ def writable(path: str | PathLike[str], kind: str | None = None, variables: Iter
     return form
 
 
+def holds(path: str | PathLike[str], variables: Iterable[Variable]) -> None:
+    """Refuse a format that has no room for variables of these kinds, before work is done for it.
+
+    >>> from suffice import Finite
+    >>> holds("model.bif", [Finite("coin", ["head", "tail"])])
+    """
+    form = _format(Path(path))
+    if form.finite:
+        refuse_numbers(form, variables, path)
+
+
 def is_model_file(path: str) -> bool:
     """Whether this is the name of a file in a format of models.
 

@@ -242,7 +242,7 @@ def _beginning(start: str | None, fixed: dict[str, Any], known: Any) -> dict[str
 def _fit_rows(given: Options) -> Any:
     """The network that rows, or statistics, give; with --dry-run what EM would cost."""
     from suffice.cli import inputs
-    from suffice.formats import writable
+    from suffice.formats import holds
     from suffice.learning.fit import fit_network
 
     asked, dag = _fit_arguments(given), given.dag
@@ -254,7 +254,7 @@ def _fit_rows(given: Options) -> Any:
         rows = inputs.as_known(rows, known, inputs.declarations(given.read))
     given.rows = rows
     if given.format.finite:
-        writable(given.out, variables=_variables(dag, rows, asked))
+        holds(given.out, _variables(dag, rows, asked))
     if "objective" in asked:
         return _fit_to_target(given, rows, asked)
     if given.penalty is not None:
