@@ -117,7 +117,7 @@ class Dag(GraphValue):
         >>> Dag({"c": ["b", "a"]}).parents("c")
         ('b', 'a')
         """
-        return self._parents[x] if x in self else self._refuse(x)
+        return self._parents[x] if isinstance(x, str) and x in self._parents else self._refuse(x)
 
     def children(self, x: str) -> tuple[str, ...]:
         """The children of x, sorted.
@@ -125,7 +125,7 @@ class Dag(GraphValue):
         >>> Dag("a -> c; a -> b").children("a")
         ('b', 'c')
         """
-        return self._children[x] if x in self else self._refuse(x)
+        return self._children[x] if isinstance(x, str) and x in self._children else self._refuse(x)
 
     def ancestors(self, x: str) -> tuple[str, ...]:
         """The nodes with a directed path to x, sorted, without x.

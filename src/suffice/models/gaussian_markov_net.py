@@ -81,23 +81,17 @@ class GaussianMarkovNet(UndirectedParts, Undirected[BayesNet]):
         except np.linalg.LinAlgError:
             raise ModelError("a precision matrix is positive definite, and this one is not") from None
         inverse = np.linalg.inv(matrix)
-        self._set(own, matrix, (inverse + inverse.T) / 2.0, centre)
+        vars(self).update(vars(self.of(own, matrix, (inverse + inverse.T) / 2.0, centre)))
 
-    def _set(
-        self, graph: Graph, precision: Array, covariance: Array, mean: Array, penalty: Any = None, **provenance: Any
-    ) -> None:
+    @classmethod
+    def of(
+        cls, graph: Graph, precision: Array, covariance: Array, mean: Array, penalty: Any = None, **provenance: Any
+    ) -> GaussianMarkovNet:
+        """A network from finished numbers; the way in for `fit`, `search` and readers of files."""
         matrices = {"precision": precision, "covariance": covariance, "mean": mean}
         own = {name: freeze(np.array(x)) for name, x in matrices.items()}
         variables = MappingProxyType({name: Real(name) for name in graph.nodes})
-        vars(self).update(own, graph=graph, variables=variables, penalty=penalty)
-        self._remember(**provenance)
-
-    @classmethod
-    def of(cls, graph: Graph, precision: Array, covariance: Array, mean: Array, **fitted: Any) -> GaussianMarkovNet:
-        """A network from finished numbers; the way in for `fit`, `search` and readers of files."""
-        net = cls.__new__(cls)
-        net._set(graph, precision, covariance, mean, **fitted)
-        return net
+        return cls._made_of({**own, "graph": graph, "variables": variables, "penalty": penalty}, **provenance)
 
     @property
     def model(self) -> Graph:

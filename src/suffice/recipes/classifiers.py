@@ -369,7 +369,7 @@ def _network(
     if climb is not None:
         ended = "converged" if climb.converged else "not converged"
         info += f"; {ended} after {len(climb.trace)} iterations, log-likelihood {climb.point.log_likelihood:,.3f}"
-    said = {"prior": prior, "estimate": how, "fit_info": info, "incomplete": climb is not None}
+    said: dict[str, Any] = {"prior": prior, "estimate": how, "fit_info": info, "incomplete": climb is not None}
     return BayesNet.of(known.dag(chained=kind.joint), known.variables, cpds, **said)
 
 

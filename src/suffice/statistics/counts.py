@@ -198,10 +198,13 @@ class Counts:
     keys: Ints | None = None
     background: float = 0.0
     names: tuple[str, ...] = field(init=False, compare=False)
+    request: Request = field(init=False, compare=False)
+    """What it answers."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "names", tuple(v.name for v in self.variables))
+        object.__setattr__(self, "request", Request(self.names))
         values = np.array(self.values, dtype=np.float64)
         shape = sizes(self.variables)
         if self.keys is None:
@@ -219,10 +222,6 @@ class Counts:
             object.__setattr__(self, "keys", keys)
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
-
-    @property
-    def request(self) -> Request:
-        return Request(self.names)
 
     @property
     def total(self) -> float:

@@ -317,10 +317,10 @@ def _parts(derived: tuple[RowFormula, ...]) -> dict[str, str]:
     return own | {"log_base": "sums"} if derived else own
 
 
-def flat(array: Any) -> list[float | None]:
-    """An array as a list, None for NaN."""
-    flat = np.asarray(array, dtype=np.float64).reshape(-1)
-    return [None if np.isnan(x) else x for x in flat.tolist()]
+def flat(array: Any, *, in_text: bool = False) -> list[Any]:
+    """An array as a list, None for NaN; or every number that is not finite `in_text`: "nan", "inf", "-inf"."""
+    numbers = np.asarray(array, dtype=np.float64).reshape(-1).tolist()
+    return [x if math.isfinite(x) else str(x) for x in numbers] if in_text else [None if math.isnan(x) else x for x in numbers]
 
 
 def array_of(numbers: Any, *, finite: bool = True) -> Any:
@@ -329,12 +329,3 @@ def array_of(numbers: Any, *, finite: bool = True) -> Any:
     if finite and np.isinf(array).any():
         raise FormatError("this file holds a number that is not finite")
     return array
-
-
-def numbers(array: Any) -> list[Any]:
-    """An array as a list, numbers that are not finite as text."""
-    return [number(x) for x in np.asarray(array, dtype=np.float64).reshape(-1).tolist()]
-
-
-def number(x: Any) -> Any:
-    return x if np.isfinite(x) else str(float(x))

@@ -142,12 +142,15 @@ class Moments:
     derived: tuple[RowFormula, ...] = ()
     sums: Array = cast(Array, None)  # noqa: RUF009 - not known, where it is not given
     names: tuple[str, ...] = field(init=False, compare=False)
+    request: Request = field(init=False, compare=False)
+    """What they answer."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variables", tuple(self.variables))
         object.__setattr__(self, "reals", tuple(self.reals))
         object.__setattr__(self, "derived", tuple(self.derived))
         object.__setattr__(self, "names", tuple(v.name for v in self.variables))
+        object.__setattr__(self, "request", Request(self.names, self.reals, self.derived))
         keys = np.array(self.keys, dtype=np.int64)
         n, k, c = len(keys), len(self.reals), len(self.derived)
         keys.setflags(write=False)
@@ -165,10 +168,6 @@ class Moments:
             object.__setattr__(self, name, values)
         if n and (keys[0] < 0 or keys[-1] >= n_configurations(self.variables) or np.any(np.diff(keys) <= 0)):
             raise StatisticsError("the keys of moments must increase and lie within the configurations")
-
-    @property
-    def request(self) -> Request:
-        return Request(self.names, self.reals, self.derived)
 
     @property
     def total(self) -> float:

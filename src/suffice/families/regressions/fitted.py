@@ -15,7 +15,7 @@ from suffice.errors import FitError, FormatError, checked_level
 from suffice.families.protocol.family import Array, Interval
 from suffice.statistics import Counts
 from suffice.statistics.counts import freeze, sizes
-from suffice.statistics.file import array_of, number, numbers
+from suffice.statistics.file import array_of, flat
 from suffice.variables import Variable
 
 
@@ -134,7 +134,8 @@ class Fitted:
     def to_dict(self) -> dict[str, Any]:
         """The fit as plain values, for JSON."""
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "covariance"}
-        return {**{k: number(x) for k, x in own.items()}, "covariance": numbers(self.covariance)}
+        plain = {name: x if np.isfinite(x) else str(float(x)) for name, x in own.items()}
+        return {**plain, "covariance": flat(self.covariance, in_text=True)}
 
     @staticmethod
     def from_dict(d: Mapping[str, Any] | None, size: int, child: Variable) -> Fitted | None:

@@ -22,7 +22,7 @@ from suffice.families.protocol.family import Array, Columns, Cpd, Interval
 from suffice.families.regressions.fitted import Fitted, coefficient_table, needs_rows
 from suffice.registry import find_type, type_of
 from suffice.statistics.counts import checked_cells, freeze, sizes
-from suffice.statistics.file import array_of, numbers
+from suffice.statistics.file import array_of, flat
 from suffice.variables import Finite, Variable
 
 
@@ -286,9 +286,10 @@ class RegressionCpd(Cpd):
         family, level = self.family, np.atleast_1d(self.intercept)
         name = type_of(family)
         fitted = None if self.fitted is None else self.fitted.to_dict()
-        rest = {"coefficients": numbers(self.coefficients), "centre": numbers(self.centre), "fitted": fitted}
+        numbers = {part: flat(getattr(self, part), in_text=True) for part in ("coefficients", "centre")}
+        rest = {**numbers, "fitted": fitted}
         if name in self.types:
-            return {"type": name, family.level_field: numbers(level), **rest, "ridge": family.ridge}
+            return {"type": name, family.level_field: flat(level, in_text=True), **rest, "ridge": family.ridge}
         named = {"family": name, "options": asdict(family)}
         own = {"intercept": float(level[0]), "terms": list(self.terms), "dispersion": self.dispersion}
         return {"type": "regression", **named, **own, **rest}

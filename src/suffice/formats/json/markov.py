@@ -25,7 +25,6 @@ from suffice.errors import FormatError
 from suffice.formats.json.model import (
     array_of,
     flat,
-    numbers,
     prior_from_dict,
     prior_to_dict,
     statistics_from_dict,
@@ -62,7 +61,7 @@ def content(net: MarkovNet | GaussianMarkovNet) -> dict[str, Any]:
 def _finite(net: MarkovNet) -> dict[str, Any]:
     goal: Any = net.objective
     return {
-        "factors": [{"names": list(f.names), "log": numbers(f.log)} for f in net.factors],
+        "factors": [{"names": list(f.names), "log": flat(f.log, in_text=True)} for f in net.factors],
         "log_normaliser": net._log_normaliser,
         "weights": None if net._weights is None else flat(net._weights),
         "log_evidence": net._log_evidence,

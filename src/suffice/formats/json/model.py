@@ -55,7 +55,6 @@ from suffice.statistics.counts import sizes
 from suffice.statistics.file import array_of as array_of
 from suffice.statistics.file import check_statistics, derived_from_dict, derived_to_dict, variable_from_dict, variable_to_dict
 from suffice.statistics.file import flat as flat
-from suffice.statistics.file import numbers as numbers
 from suffice.statistics.suppression import Suppression
 from suffice.variables import Count, Finite, Variable, by_name
 
@@ -212,7 +211,9 @@ ESTIMATES = {"mean": Mean(), "mode": Mode()}
 
 def write(model: Any) -> str:
     """The text of a model of any kind."""
-    return json.dumps(_model(model), ensure_ascii=False, allow_nan=False)
+    module = import_module(f"suffice.formats.json.{MODULES[model.file_kind]}")
+    d = {"suffice": model.file_kind, "version": VERSION, **module.content(model)}
+    return json.dumps(d, ensure_ascii=False, allow_nan=False)
 
 
 def read(text: str, kind: str = "bayes_net") -> Any:
@@ -222,11 +223,6 @@ def read(text: str, kind: str = "bayes_net") -> Any:
     return read_as(text, kind, what, make)
 
 
-def _model(model: Any) -> dict[str, Any]:
-    module = import_module(f"suffice.formats.json.{MODULES[model.file_kind]}")
-    return {"suffice": model.file_kind, "version": VERSION, **module.content(model)}
-
-
 def content(bn: BayesNet) -> dict[str, Any]:
     """What is written of a network."""
     prior, statistics = bn.prior, bn.statistics
@@ -234,8 +230,8 @@ def content(bn: BayesNet) -> dict[str, Any]:
         "fit_info": bn.fit_info,
         "estimate": type(bn.estimate).__name__.lower(),
         "variables": [variable_to_dict(v) for v in bn.variables.values()],
-        "parents": {n: list(bn.dag.parents(n)) for n in bn},
-        "cpds": {n: bn[n].to_dict() for n in bn},
+        "parents": {n: list(bn.dag.parents(n)) for n in bn.variables},
+        "cpds": {n: bn[n].to_dict() for n in bn.variables},
         "prior": None if prior is None else prior_to_dict(prior),
         "statistics": None if statistics is None else statistics_to_dict(statistics),
         **({"incomplete": True, "hidden": sorted(bn.hidden), **covariance_to_dict(bn)} if bn.incomplete else {}),
@@ -262,7 +258,9 @@ def _network(d: dict[str, Any]) -> BayesNet:
 
 def prior_to_dict(prior: Prior) -> dict[str, Any]:
     """A prior as plain values; a network in it is written as networks are."""
-    return _change_values(prior.to_dict(), lambda x: _model(x) if isinstance(x, BayesNet) else x)  # type: ignore[no-any-return]
+    titled = {"suffice": BayesNet.file_kind, "version": VERSION}
+    d: dict[str, Any] = _change_values(prior.to_dict(), lambda x: {**titled, **content(x)} if isinstance(x, BayesNet) else x)
+    return d
 
 
 def prior_from_dict(d: dict[str, Any]) -> Prior:

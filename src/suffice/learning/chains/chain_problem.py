@@ -216,8 +216,9 @@ class ChainProblem(ParameterProblem):
             complete = n not in held and all(missing.get(_base(v.name), 1) == 0 for v in node.members)
             own[n] = self._fit_node(node, cpds[n], seen, complete)
         fixed = dict.fromkeys(self.fixed, True) | {n: entries.names(self.nodes[n]) for n, entries in self.entries.items()}
-        told = {"prior": self.prior, "estimate": self.estimate, "fit_info": info, "incomplete": True, "hidden": self.hidden}
-        return Chain.of(self.template, self.slice_variables, own, **told, first_slices=self.first_slices, fixed=fixed)
+        told: dict[str, Any] = {"prior": self.prior, "estimate": self.estimate, "fit_info": info, "incomplete": True}
+        told |= {"hidden": self.hidden, "first_slices": self.first_slices, "fixed": fixed}
+        return Chain.of(self.template, self.slice_variables, own, **told)
 
 
 def chain_problem_of(template: Any, sequences: Any, **options: Any) -> ChainProblem:

@@ -321,8 +321,8 @@ class ParameterProblem(ReducedTask):
         for n, node in self.nodes.items():
             complete = n not in held and all(v.name in missing and not missing[v.name] for v in node.members)
             own[n] = self._fit_node(node, cpds[n], seen, complete)
-        told = {"prior": self.prior, "estimate": self.estimate, "fit_info": info, "incomplete": True, "hidden": self.hidden}
-        return BayesNet.of(self.dag, self.variables, own, **told, ties=self.ties)
+        told: dict[str, Any] = {"prior": self.prior, "estimate": self.estimate, "fit_info": info, "incomplete": True}
+        return BayesNet.of(self.dag, self.variables, own, **told, hidden=self.hidden, ties=self.ties)
 
     def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         old: Any = s.theta.others[node.name]

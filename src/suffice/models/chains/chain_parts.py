@@ -78,10 +78,11 @@ class ChainParts(NodeDistributions):
         for name, (base, parents) in wanted.items():
             spoken = {**every, name: rename(known[base], name)}
             bound[name] = written_cpd(name, cpds[name], parents, spoken)
-        self._set(graph, {n: known[n] for n in graph.nodes}, bound, first_slices=how)
+        vars(self).update(vars(self.of(graph, {n: known[n] for n in graph.nodes}, bound, first_slices=how)))
 
-    def _set(
-        self,
+    @classmethod
+    def of(
+        cls,
         template: Template,
         variables: Mapping[str, Variable],
         cpds: Mapping[str, Cpd],
@@ -89,26 +90,20 @@ class ChainParts(NodeDistributions):
         first_slices: First | None = None,
         fixed: Mapping[str, bool | tuple[str, ...]] | None = None,
         **provenance: Any,
-    ) -> None:
+    ) -> Self:
+        """A chain from finished distributions; the way in for learners and readers of files."""
         begin = first_slices or Free()
         own = {n: cpds[n] for n in parameter_names(template, begin, cpds)}
         given = {n: cpd for n, cpd in own.items() if n not in template.nodes} if isinstance(begin, Given) else {}
-        vars(self).update(
-            template=template,
-            variables=MappingProxyType({n: variables[n] for n in template.nodes}),
-            first_slices=Given(given) if isinstance(begin, Given) else begin,
-            hidden=tuple(hidden),
-            _cpds=own,
-            _fixed={**(fixed or {}), **dict.fromkeys(given, True)},
-        )
-        self._remember(**provenance)
-
-    @classmethod
-    def of(cls, template: Template, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Self:
-        """A chain from finished distributions; the way in for learners and readers of files."""
-        chain = cls.__new__(cls)
-        chain._set(template, variables, cpds, **fitted)
-        return chain
+        parts = {
+            "template": template,
+            "variables": MappingProxyType({n: variables[n] for n in template.nodes}),
+            "first_slices": Given(given) if isinstance(begin, Given) else begin,
+            "hidden": tuple(hidden),
+            "_cpds": own,
+            "_fixed": {**(fixed or {}), **dict.fromkeys(given, True)},
+        }
+        return cls._made_of(parts, **provenance)
 
     @property
     def order(self) -> int:

@@ -34,22 +34,23 @@ def estimate_network(
     """
     dag, ties = shared_in(dag, shared) if shared else (dag, ())
     known = statistics.variables
-    variables = {n: known[n] for n in dag.nodes if n in known}
-    missing = [n for n in dag.nodes if n not in variables]
+    missing = [n for n in dag.nodes if n not in known]
     if missing:
         raise DataError(f"the statistics do not speak of {listing(missing)}, which the graph names{nearest(missing[0], known)}")
     if not statistics.weight > 0:
         raise DataError("there are no rows to learn from")
-    statistics = agreeing(statistics, ties) if ties else statistics
+    if ties:
+        statistics = agreeing(statistics, ties)
+        known = statistics.variables
     plain = [tie for tie in ties if tie.nodes[0] not in (ready or {})]
-    variables = {n: statistics.variables[n] for n in dag.nodes}
+    variables = {n: known[n] for n in dag.nodes}
     if prior is not None and not bound:
         prior = prior.choose(variables, free_nodes(dag, variables, statistics, plain, ready or ()), statistics)
         prior = (tied_prior(prior, tuple(plain)) if plain else prior).bind(variables, statistics)
     together = seen_together(plain, statistics, variables) if plain else {}
     nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
     cpds, unspoken = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
-    by = "maximum likelihood" if len(unspoken) == len(dag) or prior is None else f"posterior {type(how).__name__.lower()}"
+    by = "maximum likelihood" if len(unspoken) == len(cpds) or prior is None else f"posterior {type(how).__name__.lower()}"
     info = f"fitted from {quantity(statistics.weight, 'row')}, {by}{shared_in_words(ties) if ties else ''}"
     if statistics.suppression is not None:
         info += f"; {statistics.suppression.in_words()}"

@@ -80,17 +80,22 @@ class Provenance:
             raise AttributeError(f"{name!r} of a {type(self).__name__} never changes; make another one")
         super().__setattr__(name, value)
 
-    def _remember(
-        self,
+    @classmethod
+    def _made_of(
+        cls,
+        own: Mapping[str, Any],
         statistics: Statistics | None = None,
         prior: Prior | None = None,
         estimate: Estimate | None = None,
         fit_info: str = "given by hand",
         incomplete: bool = False,
         covariance: CovarianceSource = None,
-    ) -> None:
+    ) -> Self:
+        """A model with the fields that are its own, and how it came about."""
+        model = cls.__new__(cls)
         known = {"statistics": statistics, "prior": prior, "estimate": estimate or Mean(), "fit_info": fit_info}
-        vars(self).update(known, incomplete=incomplete, _known_parameters=covariance)
+        vars(model).update(own, **known, incomplete=incomplete, _known_parameters=covariance)
+        return model
 
     def __getstate__(self) -> dict[str, Any]:
         # what is made when it is first asked for, and the rows that a covariance would be found from, stay behind
@@ -216,10 +221,11 @@ class NetworkParts(NodeDistributions):
         bound: dict[str, Cpd] = {}
         for name in graph.topological_order:
             bound[name] = written_cpd(name, cpds[name], graph.parents(name), known)
-        self._set(graph, known, bound)
+        vars(self).update(vars(self.of(graph, known, bound)))
 
-    def _set(
-        self,
+    @classmethod
+    def of(
+        cls,
         dag: Dag,
         variables: Mapping[str, Variable],
         cpds: Mapping[str, Cpd],
@@ -227,25 +233,19 @@ class NetworkParts(NodeDistributions):
         hidden: Iterable[str] = (),
         ties: Iterable[Tie] = (),
         **provenance: Any,
-    ) -> None:
-        ties = tuple(ties)
-        vars(self).update(
-            dag=dag,
-            variables=MappingProxyType(dict(variables)),
-            _cpds={n: cpds[n] for n in variables},
-            interventions=MappingProxyType(dict(interventions)),
-            hidden=frozenset(hidden),
-            ties=ties,
-            shared=tuple(tie.nodes for tie in ties),
-        )
-        self._remember(**provenance)
-
-    @classmethod
-    def of(cls, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd], **fitted: Any) -> Self:
+    ) -> Self:
         """A network from finished CPDs; the way in for `fit` and for readers of files."""
-        bn = cls.__new__(cls)
-        bn._set(dag, variables, cpds, **fitted)
-        return bn
+        ties = tuple(ties)
+        own = {
+            "dag": dag,
+            "variables": MappingProxyType(dict(variables)),
+            "_cpds": {n: cpds[n] for n in variables},
+            "interventions": MappingProxyType(dict(interventions)),
+            "hidden": frozenset(hidden),
+            "ties": ties,
+            "shared": tuple(tie.nodes for tie in ties),
+        }
+        return cls._made_of(own, **provenance)
 
     def with_cpds(self, cpds: Mapping[str, Cpd], dag: Dag | None = None) -> Self:
         """The same variables, and what `do` set, with other distributions, which were not estimated from anything.
@@ -372,7 +372,7 @@ class NetworkParts(NodeDistributions):
         return [(["node", "type", "parents", "parameters"], facts)], and_more(len(self) - limit, "node")
 
     def _headline(self) -> str:
-        sizes = {"node": len(self), "edge": len(self.dag.edges), "parameter": self.n_parameters}
+        sizes = {"node": len(self._cpds), "edge": len(self.dag.edges), "parameter": self.n_parameters}
         return f"BayesNet of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self.fit_info}"
 
 

@@ -55,6 +55,10 @@ class MarkovParts(UndirectedParts):
     """What its parameters are the best of."""
     trace: tuple[Any, ...]
     """The records of the way to it, where that was one of many rounds: by contrastive divergence."""
+    _model: UndirectedModel | None
+    _weights: Array | None
+    _log_normaliser: float | None
+    _log_evidence: float | None
 
     def __init__(self, factors: FactorsLike, variables: Mapping[str, Finite] | Iterable[Finite]) -> None:
         known = by_name(variables)
@@ -62,10 +66,11 @@ class MarkovParts(UndirectedParts):
             if not isinstance(v, Finite):
                 raise ModelError(f"{v.name!r} is {v!r}, and a MarkovNet is of finite variables")
         finite: dict[str, Finite] = known  # type: ignore[assignment]
-        self._set(finite, checked_factors(factors, finite))
+        vars(self).update(vars(self.of(finite, checked_factors(factors, finite))))
 
-    def _set(
-        self,
+    @classmethod
+    def of(
+        cls,
         variables: Mapping[str, Finite],
         factors: Iterable[Factor],
         model: UndirectedModel | None = None,
@@ -76,18 +81,11 @@ class MarkovParts(UndirectedParts):
         log_evidence: float | None = None,
         trace: Iterable[Any] = (),
         **provenance: Any,
-    ) -> None:
-        self._model, self._weights, self._log_normaliser, self._log_evidence = model, weights, log_normaliser, log_evidence
-        own = {"variables": MappingProxyType(dict(variables)), "factors": tuple(factors), "trace": tuple(trace)}
-        vars(self).update(own, penalty=penalty, objective=objective)
-        self._remember(**provenance)
-
-    @classmethod
-    def of(cls, variables: Mapping[str, Finite], factors: Iterable[Factor], **fitted: Any) -> Self:
+    ) -> Self:
         """A network from finished factors; the way in for `fit` and for readers of files."""
-        net = cls.__new__(cls)
-        net._set(variables, factors, **fitted)
-        return net
+        own: dict[str, Any] = {"variables": MappingProxyType(dict(variables)), "factors": tuple(factors), "trace": tuple(trace)}
+        own |= {"_model": model, "_weights": weights, "_log_normaliser": log_normaliser, "_log_evidence": log_evidence}
+        return cls._made_of({**own, "penalty": penalty, "objective": objective}, **provenance)
 
     @classmethod
     def of_tables(cls, bn: NetworkParts) -> Self:
