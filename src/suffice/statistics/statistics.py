@@ -122,12 +122,12 @@ class Statistics:
                     if r in counts and not isinstance(self._variables.get(r), Finite):
                         self._variables[r] = Count(r)
                     self._variables.setdefault(r, Real(r))
-        for v in variables:
-            mine = self._variables.get(v.name)
-            if isinstance(mine, Finite) and isinstance(v, Finite) and v.family is not None:
-                self._variables[v.name] = replace(mine, family=v.family)
-            elif mine is not None and not isinstance(mine, Finite) and isinstance(v, NotNormal):
-                self._variables[v.name] = v
+        for own in variables:
+            mine = self._variables.get(own.name)
+            if isinstance(mine, Finite) and isinstance(own, Finite) and own.family is not None:
+                self._variables[own.name] = replace(mine, family=own.family)
+            elif mine is not None and not isinstance(mine, Finite) and isinstance(own, NotNormal):
+                self._variables[own.name] = own
 
     def with_variables(self, variables: Iterable[Variable]) -> Statistics:
         """The same statistics, of variables whose families were chosen."""
