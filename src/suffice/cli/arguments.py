@@ -16,6 +16,8 @@ from suffice.output.terminal import say
 T = TypeVar("T")
 Options = SimpleNamespace
 """What a command was given, by the names of its arguments, and what it made of that."""
+ARROWS = ("->", "<-", "→", "←")
+"""What a text has that spells a graph with arrows."""
 OF_GAPS = "information missing_depends_on dry_run"
 """Options about missing cells, which only networks of rows take."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from suffice.basis.libraries import pa
-from suffice.cli.arguments import RowOptions, TextOptions
+from suffice.cli.arguments import ARROWS, RowOptions, TextOptions
 from suffice.cli.words.question import read_settings
 from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, choice, fields
 from suffice.engines.reading.dialect import Dialect, TextPath
@@ -55,9 +55,9 @@ def text_path(path: str, read: TextOptions) -> str:
 
 def graph_of(text: str) -> tuple[Any, Any]:
     """A graph from a model's file (with it), a text file, or the text itself: 'a -> b; b -> c'. Of a chain, its template."""
-    if any(arrow in text for arrow in ("->", "<-", "→", "←")) or text.lstrip().startswith("["):
+    if any(arrow in text for arrow in ARROWS) or text.lstrip().startswith("["):
         return Dag(text), None
-    if text in NAMES or is_model_file(text):
+    if is_model(text):
         model = model_of(text)
         if model.file_kind not in ("chain", "bayes_net"):
             raise SufficeError(f"{text} holds a model without arrows, and here a Bayesian network or its graph is needed")
@@ -68,6 +68,15 @@ def graph_of(text: str) -> tuple[Any, Any]:
         return Dag(Path(text).read_text("utf-8-sig")), None
     except (OSError, UnicodeDecodeError) as error:
         raise SufficeError(f"{text}: the graph cannot be read ({error})") from None
+
+
+def is_model(text: str) -> bool:
+    """Whether this is the name of a model: of a file, or of one that comes with the package.
+
+    >>> is_model("asia"), is_model("a -> b")
+    (True, False)
+    """
+    return text in NAMES or is_model_file(text)
 
 
 def model_of(text: str) -> Any:

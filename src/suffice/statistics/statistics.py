@@ -122,12 +122,12 @@ class Statistics:
                     if r in counts and not isinstance(self._variables.get(r), Finite):
                         self._variables[r] = Count(r)
                     self._variables.setdefault(r, Real(r))
-        variables = tuple(variables)
-        chosen = {v.name: v for v in variables if isinstance(v, NotNormal)}
-        self._variables |= {n: chosen[n] for n, v in self._variables.items() if n in chosen and not isinstance(v, Finite)}
-        families = {v.name: v.family for v in variables if isinstance(v, Finite) and v.family is not None}
-        finite = {n: v for n, v in self._variables.items() if n in families and isinstance(v, Finite)}
-        self._variables |= {n: replace(v, family=families[n]) for n, v in finite.items()}
+        for own in variables:
+            mine = self._variables.get(own.name)
+            if isinstance(mine, Finite) and isinstance(own, Finite) and own.family is not None:
+                self._variables[own.name] = replace(mine, family=own.family)
+            elif mine is not None and not isinstance(mine, Finite) and isinstance(own, NotNormal):
+                self._variables[own.name] = own
 
     def with_variables(self, variables: Iterable[Variable]) -> Statistics:
         """The same statistics, of variables whose families were chosen."""

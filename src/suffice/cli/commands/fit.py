@@ -12,13 +12,12 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from suffice.cli import arguments
-from suffice.cli.arguments import OF_GAPS, Options, note_unheard, refuse
+from suffice.cli.arguments import ARROWS, OF_GAPS, Options, note_unheard, refuse
 from suffice.cli.outputs import check_report, with_information, write_model, write_report
 from suffice.errors import MissingCells, SufficeError
 from suffice.output.terminal import say
 from suffice.registry import command
 
-ARROWS = ("->", "<-", "→", "←")
 LAGGED = re.compile(r"\[\s*[-\u2212]\s*0*[1-9][0-9]*\s*\]\s*$")
 """The end of a name that means a variable some steps before."""
 OF_LABELS = "transitions labels_back label_weights"

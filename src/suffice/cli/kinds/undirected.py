@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suffice.cli.arguments import OF_GAPS, Options, refuse
+from suffice.cli.arguments import ARROWS, OF_GAPS, Options, refuse
 from suffice.cli.words.objectives import objective_of, penalty_of, prior_words
 from suffice.errors import SufficeError
 from suffice.output.terminal import say
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from suffice.structure.results.found_graph import FoundGraph
 
 DIRECTED_ONLY = "is not for undirected models"
-ARROWS = ("->", "<-", "→", "←")
 EVERY = "all"
 """The graph that joins all columns."""
 
@@ -28,7 +27,7 @@ def has_lines(graph: str) -> bool:
     """
     from suffice.cli import inputs
 
-    if _is_model(graph) and not _has_arrows(graph):
+    if inputs.is_model(graph) and not _has_arrows(graph):
         return hasattr(inputs.model_of(graph), "graph")
     return "--" in _text(graph) and not _has_arrows(_text(graph))
 
@@ -39,21 +38,16 @@ def _has_arrows(text: str) -> bool:
 
 def _text(graph: str) -> str:
     """The text of a graph, its own or that of the text file which it names; of the file of a model none."""
+    from suffice.cli.inputs import is_model
+
     if "--" in graph or _has_arrows(graph):
         return graph
-    if _is_model(graph) or not Path(graph).is_file():
+    if is_model(graph) or not Path(graph).is_file():
         return ""
     try:
         return Path(graph).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise SufficeError(f"{graph}: the graph cannot be read ({error})") from None
-
-
-def _is_model(text: str) -> bool:
-    from suffice.formats import NAMES
-    from suffice.formats.registry import is_model_file
-
-    return text in NAMES or is_model_file(text)
 
 
 def fit_undirected(given: Options) -> Any:
@@ -98,7 +92,7 @@ def _model(graph: str, interactions: int | None, rows: Any) -> tuple[Any, Any]:
     from suffice.graphs import Graph
     from suffice.models.undirected.log_linear import LogLinear
 
-    if _is_model(graph):
+    if inputs.is_model(graph):
         known = inputs.model_of(graph)
         if not hasattr(known, "graph"):
             raise SufficeError(f"{graph} holds a model that has arrows: an undirected graph is written as 'a -- b; b -- c'")
