@@ -154,8 +154,7 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
     regressions = {n: f for n, f in named.items() if getattr(f, "iterative", False)}
     rows = with_types_of(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), named)
     schema = rows.schema if named else {}
-    for name, family in named.items():
-        check_family(name, family, schema[name], [schema[role] for role in getattr(family, "roles", ())])
+    checked_families(named, {n: getattr(f, "roles", ()) for n, f in named.items()}, schema)
     for name, family in regressions.items():
         if family.profiled:
             raise FitError(
@@ -166,19 +165,27 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
     return rows, regressions
 
 
-def check_family(name: str, family: Any, child: Variable, parents: Sequence[Variable]) -> None:
-    """Refuse a family that a node with these parents cannot have."""
-    if getattr(family, "iterative", False) and not isinstance(family, type):
-        family.check(child, parents)
-        if getattr(family, "ordered", False) and isinstance(child, Finite):
-            _say_order(child)
-        return
-    _refuse_other(name, family)
-    if family != family_of(child, parents):
-        raise FitError(
-            f"{name!r} cannot have the family {family!r}; regressions such as Logistic() and distributions such as "
-            "exponential.Gamma() may be chosen, and of states with finite parents a FiniteFamily"
-        )
+def checked_families(
+    families: Any, parents: Mapping[str, Sequence[str]], variables: Mapping[str, Variable], what: str = "graph"
+) -> None:
+    """Refuse families of nodes that are not there, and those that a node with these parents cannot have."""
+    if not isinstance(families or {}, Mapping):
+        raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
+    for name, family in (families or {}).items():
+        if name not in parents:
+            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the {what}{nearest(str(name), parents)}")
+        child, above = variables[name], [variables[p] for p in parents[name]]
+        if getattr(family, "iterative", False) and not isinstance(family, type):
+            family.check(child, above)
+            if getattr(family, "ordered", False) and isinstance(child, Finite):
+                _say_order(child)
+            continue
+        _refuse_other(name, family)
+        if family != family_of(child, above):
+            raise FitError(
+                f"{name!r} cannot have the family {family!r}; regressions such as Logistic() and distributions such as "
+                "exponential.Gamma() may be chosen, and of states with finite parents a FiniteFamily"
+            )
 
 
 def _refuse_other(name: str, family: Any) -> None:

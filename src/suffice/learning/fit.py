@@ -11,9 +11,9 @@ from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
 from suffice.families import checked_estimate, family_of
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import as_families, families_of, with_chosen
+from suffice.families.named_families import as_families, checked_families, families_of, with_chosen
 from suffice.families.priors.priors import as_prior
-from suffice.families.protocol.family import Estimate
+from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs import Dag
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.complete.chain_fit import fit_chain, model_by_em
@@ -22,7 +22,7 @@ from suffice.learning.complete.plates import Plate
 from suffice.learning.conditional.discriminative import fit_to_target
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.graph_score import agreed_statistics
-from suffice.learning.incomplete.task import Task, checked_families, graph_and_ties, of_sequences, task_of
+from suffice.learning.incomplete.task import Task, graph_and_ties, of_sequences, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
 from suffice.limits import COPIES, LIMITS, Budget, Limits, check_room, options_of
@@ -354,11 +354,10 @@ def _with_regressions(
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
     iterative = {n: f for n, f in chosen.items() if f.iterative}
-    ready = (
-        fitted_regressions(nodes, iterative, task.rows, task.ties)
-        if task.ties
-        else {n: fit_regression(*nodes[n], task.rows, family) for n, family in iterative.items()}
-    )
+    ready: dict[str, Cpd] = fitted_regressions(nodes, iterative, task.rows, task.ties) if task.ties else {}
+    for name, family in iterative.items():
+        if name not in ready:
+            ready[name] = fit_regression(*nodes[name], task.rows, family)
     return estimate_network(BayesNet, task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
 
 
@@ -389,7 +388,7 @@ def _tabled_regressions(
     graph, ties = graph_and_ties(dag, shared)
     seen = agreed_statistics(dag, graph, with_chosen(seen, families), ties)
     variables = seen.variables
-    checked_families(families, graph, variables)
+    checked_families(families, {n: graph.parents(n) for n in graph.nodes}, variables)
     check_families(ties, families)
     ready: dict[str, Any] = {}
     nodes = {n: (variables[n], [variables[p] for p in graph.parents(n)]) for n in families if families[n].iterative}

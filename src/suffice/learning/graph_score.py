@@ -11,7 +11,7 @@ from suffice.errors import DataError, FitError, listing, nearest, note
 from suffice.errors.remedies import BY_BIC
 from suffice.families import family_of, regressions_among
 from suffice.families.gathering.gathering import gather
-from suffice.families.named_families import families_of, numbers_of, with_chosen
+from suffice.families.named_families import checked_families, families_of, numbers_of, with_chosen
 from suffice.families.priors.empirical_bayes import EmpiricalBayes
 from suffice.families.priors.priors import Several, as_prior
 from suffice.families.regressions.regression_suprema import Supremum, supremum_of
@@ -20,7 +20,7 @@ from suffice.learning.chains.chain_task import refuse_shared
 from suffice.learning.complete.chain_fit import score_chain
 from suffice.learning.complete.irls import fitted_regressions
 from suffice.learning.complete.plates import Plate
-from suffice.learning.incomplete.task import checked_families, graph_and_ties, of_sequences
+from suffice.learning.incomplete.task import graph_and_ties, of_sequences
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.estimates.estimated import free_nodes
 from suffice.models.networks import BayesNet
@@ -136,7 +136,7 @@ def _beside_regressions(
     rows.require_complete(graph.nodes)
     rows = rows.with_variables(alike(ties, rows.schema))
     variables = rows.schema
-    checked_families(families, graph, variables)
+    checked_families(families, {n: graph.parents(n) for n in graph.nodes}, variables)
     check_families(ties, families)
     iterative = regressions_among(families)
     if iterative and not hasattr(chosen, "of_regression"):

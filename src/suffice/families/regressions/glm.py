@@ -22,9 +22,8 @@ McCullagh & Nelder 1989, Generalized Linear Models, 2nd ed., ch. 2.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,7 +53,9 @@ class Glm(Named, EmSteps):
     ridge: float
 
     iterative: ClassVar[bool] = True
-    kind: ClassVar[type]
+    kind: ClassVar[type] = Real
+    nodes: ClassVar[str] = "real nodes"
+    """What its child is: a `kind` of variable, in words."""
     words: ClassVar[str]
     level_field: ClassVar[str] = "intercept"
     level_words: ClassVar[str] = "intercept"
@@ -74,6 +75,8 @@ class Glm(Named, EmSteps):
     """Whether it has a closed form, `closed_form`, once its numbers are known."""
     by_lms: ClassVar[bool] = False
     """Whether it can be learned row by row: `suffice.learning.complete.lms`."""
+    response: ClassVar[int | None] = None
+    """The number by which the kernels know its response, where it has one predictor that they know."""
     offset: Any = None
     trials: Any = None
     roles: tuple[str, ...]
@@ -89,7 +92,9 @@ class Glm(Named, EmSteps):
 
     def check(self, child: Variable, parents: Sequence[Variable]) -> None:
         """Refuse variables that this family is not for."""
-        self.check_child(child)
+        states = child.n_states if isinstance(child, Finite) else 2
+        if not isinstance(child, self.kind) or states < 2 or (self.single and states > 2):
+            raise FitError(f"{type(self).__name__} is a family of {self.nodes}, and {child.name!r} is {child!r}")
         names = [p.name for p in parents]
         for what in ("offset", "trials"):
             name = getattr(self, what)
@@ -111,9 +116,6 @@ class Glm(Named, EmSteps):
                 f"Hessian of {bytes_in_words(8.0 * m * m)}; the limit is {MAX_PARAMETERS:,} parameters"
             )
 
-    def check_child(self, child: Variable) -> None:
-        raise NotImplementedError
-
     def needs(self, child: Variable, parents: Sequence[Variable]) -> Request:
         """What statistics can say: of finite variables all, else something about the child."""
         if not isinstance(child, Finite):
@@ -128,8 +130,6 @@ class Glm(Named, EmSteps):
         """Where θ has what, of a child and the columns of its regression: a predictor for each state of the child but one, if
         they are not a single one. One predictor after the other; or the levels of all, then the slopes that they share, with a
         minus."""
-        if not self.single:
-            self.check_child(child)
         K = 1 if self.single else child.n_states - 1
         if self.ordered:
             return ParameterLayout(np.arange(K), K + np.arange(columns)[None], -1.0, K + columns, (K,), (columns,))
@@ -164,10 +164,6 @@ class Glm(Named, EmSteps):
         """The child's column as the sums take it, of values that the family can have."""
         raise NotImplementedError
 
-    def child_sums(self, child: Any, y: npt.NDArray[Any], n: Array, w: Array | None) -> tuple[Array, float]:
-        """Σ w y, by state of a finite child, and Σ w `base`."""
-        return np.array([weighted_sum(y, w)]), weighted_sum(self.base(y, n), w)
-
     def exposure(self, columns: Columns) -> tuple[Array, Array]:
         """Trials and offset of each row; empty where the family has none."""
         none = np.empty(0)
@@ -182,6 +178,7 @@ class Glm(Named, EmSteps):
         """The first pass over some rows, which also refuses values that the family cannot have."""
         y = self.values(child, columns)
         w = None if weights is None else np.asarray(weights, dtype=np.float64)
+        weight = float(len(y) if w is None else w.sum())
         n, offset = self.exposure(columns)
         sums: list[Any] = [np.zeros(0)]
         for v in terms(parents, self.roles).parents:
@@ -189,16 +186,12 @@ class Glm(Named, EmSteps):
                 sums.append(np.bincount(np.asarray(columns[v.name], dtype=np.intp), w, v.n_states)[1 : v.n_states])
             else:
                 sums.append([weighted_sum(columns[v.name], w)])
-        weight = float(len(y) if w is None else w.sum())
-        total, base = self.child_sums(child, y, n, w)
-        return Summary(
-            weight,
-            np.concatenate(sums, dtype=np.float64),
-            total,
-            weighted_sum(offset, w) if offset.size else 0.0,
-            weighted_sum(n, w) if n.size else weight,
-            base,
-        )
+        if isinstance(child, Finite):
+            total, base = np.bincount(y.astype(np.intp, copy=False), w, child.n_states).astype(np.float64), 0.0
+        else:
+            total, base = np.array([weighted_sum(y, w)]), weighted_sum(self.base(y, n), w)
+        offsets, trials = weighted_sum(offset, w) if offset.size else 0.0, weighted_sum(n, w) if n.size else weight
+        return Summary(weight, np.concatenate(sums, dtype=np.float64), total, offsets, trials, base)
 
     def refuse(self, child: Any, parents: Sequence[Variable], s: Summary) -> None:
         """Refuse data without an estimate, as far as its sums show."""
@@ -209,32 +202,55 @@ class Glm(Named, EmSteps):
         """The levels without effects, from the mean of the child."""
         raise NotImplementedError
 
-    def measure(self, at: Regressors, theta: Array, columns: Columns, weights: Array | None, **options: Any) -> Sums:
-        """The sums of one pass over some rows at θ, a part of their design held at a time."""
-        parts = self.parts(at, columns, weights, complete=True)
-        sums: Sums = reduce(add_up, (self.sums(X, y, w, theta, own, **options) for X, y, w, own in parts))
-        return sums
-
-    def parts(
-        self, at: Regressors, columns: Columns, weights: Array | None, *, complete: bool = False
-    ) -> Iterator[tuple[Array, npt.NDArray[Any], Array, Columns]]:
-        """Some of the rows at a time: their design, the values of the child, weights, and all columns."""
-        y = self.values(at.child, columns)
+    def measure(
+        self,
+        at: Regressors,
+        theta: Any,
+        columns: Columns,
+        weights: Array | None,
+        *,
+        sums: Callable[..., Any] | None = None,
+        complete: bool = True,
+        **options: Any,
+    ) -> Any:
+        """What one pass over some rows says at θ, a part of their design held at a time: its `sums`, if no others are asked for.
+        Of rows that may not be `complete`, missing numbers of parents are refused."""
+        y, total = self.values(at.child, columns), None
         w = np.ones(len(y)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
         size = max(1, CELLS // (1 + len(at.centre) + 4 * getattr(at.child, "n_states", 0)))
         for start in range(0, max(1, len(y)), size):
             part = slice(start, start + size)
             own = {name: column[part] for name, column in columns.items()}
             X = fill_design(at.parents, own, at.centre, len(y[part]), at.child.name, complete=complete)
-            yield X, y[part], w[part], own
+            here = (sums or self.sums)(X, y[part], w[part], theta, own, **options)
+            total = here if total is None else add_up(total, here)
+        return total
 
-    def sums(self, X: Array, y: Any, w: Array, theta: Array, columns: Columns) -> Sums:
-        """What rows with the design X say at θ."""
+    def sums(
+        self,
+        X: Array,
+        y: npt.NDArray[Any],
+        w: Array,
+        theta: Array,
+        columns: Columns,
+        *,
+        dispersion: float = 1.0,
+        expected: bool = False,
+    ) -> Sums:
+        """What rows with the design X say at θ, with the curvature that they have or are expected to have."""
+        if self.response is None or len(theta) > len(X):
+            return self.sums_of_states(X, y, w, theta)
+        from suffice.kernels.regressions.regression import regression_sums
+
+        q, (n, offset) = len(theta), self.exposure(columns)
+        gradient, hessian, totals = np.zeros(q), np.zeros((q, q)), np.zeros(3)
+        rows = read_only(y.astype(np.float64, copy=False)), read_only(n), read_only(offset), read_only(w), read_only(theta)
+        regression_sums(X, *rows, self.response, 1.0 / dispersion, expected, gradient, hessian, totals)
+        return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
+
+    def sums_of_states(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array) -> Sums:
+        """The same of a family of states that has several predictors, or one that the kernels do not know."""
         raise NotImplementedError
-
-    def kernel_response(self, child: Any) -> int | None:
-        """The number by which the kernels know this response of this child, if it has one predictor that they know."""
-        return None
 
     def penalty(self, at: Regressors) -> Array:
         """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
@@ -283,13 +299,12 @@ class Glm(Named, EmSteps):
         self, at: Regressors, parents: Sequence[Variable], found: Maximum, summary: Summary, dispersion: float = 1.0
     ) -> Any:
         """The CPD at θ, and what there is to know about the fit."""
-        theta, s = found.theta, found.sums
+        theta, s, spread, df = found.theta, found.sums, 1.0, np.inf
         deviance = max(-2.0 * s.log_likelihood, 0.0)
         if self.dispersed:
             self.refuse_exact(at, theta, s)
-        own = self.scale(s, deviance) if self.dispersed else dispersion
-        free = summary.weight - len(theta)
-        spread = (s.pearson / free if free > 0 else np.nan) if self.dispersed else 1.0
+            dispersion, free = self.scale(s, deviance), summary.weight - len(theta)
+            spread, df = (s.pearson / free, free) if free > 0 else (np.nan, np.nan)
         if np.isnan(spread):
             note(
                 f"{at.child.name!r}: the rows, or the sum of their weights ({summary.weight:g}), are no more than its "
@@ -297,16 +312,16 @@ class Glm(Named, EmSteps):
             )
         layout = self.layout(at.child, len(at.centre))
         fitted = Fitted(
-            log_likelihood=self.total(s, summary, own),
+            log_likelihood=self.total(s, summary, dispersion),
             deviance=deviance,
             pearson=s.pearson,
             dispersion=spread,
             weight=summary.weight,
             covariance=layout.shift(layout.shift(found.covariance, -at.centre).T, -at.centre) * spread,
             iterations=found.iterations,
-            df=(free if free > 0 else np.nan) if self.dispersed else np.inf,
+            df=df,
         )
-        return self.cpd(at.child, tuple(parents), layout.shift(theta, -at.centre), own, centre=at.centre, fitted=fitted)
+        return self.cpd(at.child, tuple(parents), layout.shift(theta, -at.centre), dispersion, centre=at.centre, fitted=fitted)
 
     def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> RegressionCpd:
         """The CPD of these parameters; the rest are its `centre` and what is `fitted`."""
@@ -335,18 +350,11 @@ class OfStates(Glm):
     """What the regressions of finite children have in common; without numbers as parents they are tables."""
 
     kind: ClassVar[type] = Finite
+    nodes: ClassVar[str] = "finite nodes of two states or more"
     closes: ClassVar[bool] = True
     lost: ClassVar[str]
 
-    def check_child(self, child: Variable) -> None:
-        if not isinstance(child, Finite) or child.n_states < 2:
-            name = type(self).__name__
-            raise FitError(f"{name} is a family of finite nodes of two states or more, and {child.name!r} is {child!r}")
-
     values = staticmethod(codes_of)  # type: ignore[assignment]
-
-    def child_sums(self, child: Finite, y: npt.NDArray[Any], n: Array, w: Array | None) -> tuple[Array, float]:
-        return np.bincount(y.astype(np.intp, copy=False), w, child.n_states).astype(np.float64), 0.0
 
     def refuse(self, child: Finite, parents: Sequence[Variable], s: Summary) -> None:
         """Refuse data without rows, or without rows of a state."""
@@ -354,6 +362,10 @@ class OfStates(Glm):
         if np.any(s.child <= 0):
             state = child.states[int(np.argmin(s.child))]
             raise FitError(f"no row has {child.name}={state}, and {self.lost}")
+
+    def first_levels(self, s: Summary) -> Array:
+        """The log-odds of the states against the first."""
+        return np.asarray(np.log(s.child[1:]) - np.log(s.child[0]))
 
     def closed_form(self, cpd: Any) -> Any:
         return cpd.table()
@@ -369,16 +381,10 @@ class OnePredictor(Glm):
     ridge: float = 0.0
     offset: str | None = None
 
-    kind: ClassVar[type] = Real
     single: ClassVar[bool] = True
-    response: ClassVar[int]
 
     def rename(self, names: Mapping[str, str]) -> Any:
         return self if self.offset is None else replace(self, offset=names[self.offset])
-
-    def check_child(self, child: Variable) -> None:
-        if not isinstance(child, Real):
-            raise FitError(f"{type(self).__name__} is a family of real nodes, and {child.name!r} is {child!r}")
 
     def values(self, child: Variable, columns: Columns) -> Array:
         y = np.ascontiguousarray(columns[child.name], dtype=np.float64)
@@ -386,17 +392,8 @@ class OnePredictor(Glm):
             raise DataError(f"{child.name!r} has missing cells, and its regression needs all of them")
         return y
 
-    def kernel_response(self, child: Any) -> int | None:
-        return self.response
-
     def first_levels(self, s: Summary) -> Array:
         return np.array([self.link(float(s.child[-1]) / s.trials) - s.offset / s.weight])
-
-    def sums(
-        self, X: Array, y: Array, w: Array, theta: Array, columns: Columns, *, dispersion: float = 1.0, expected: bool = False
-    ) -> Sums:
-        """The same, with the curvature that the rows have or are expected to have."""
-        return one_predictor(X, y, w, theta, self.response, self.exposure(columns), 1.0 / dispersion, expected)
 
     def link(self, mean: float) -> float:
         raise NotImplementedError
@@ -416,19 +413,6 @@ class OnePredictor(Glm):
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
         """ln p(y | η) of each row."""
         raise NotImplementedError
-
-
-def one_predictor(
-    X: Array, y: Array, w: Array, theta: Array, response: int, exposed: tuple[Array, Array], shape: float, expected: bool
-) -> Sums:
-    """The sums of rows with one linear predictor; `exposed` are trials and offset."""
-    from suffice.kernels.regressions.regression import regression_sums
-
-    q = len(theta)
-    gradient, hessian, totals = np.zeros(q), np.zeros((q, q)), np.zeros(3)
-    rows = (read_only(a) for a in (y, *exposed, w, theta))
-    regression_sums(X, *rows, response, shape, expected, gradient, hessian, totals)
-    return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
 
 
 def weighted_sum(x: Array, w: Array | None) -> float:

@@ -44,7 +44,7 @@ class Linear(OnePredictor):
     array([1.25, 1.25])
     """
 
-    response: ClassVar[int] = 0
+    response: ClassVar[int | None] = 0
     linear: ClassVar[bool] = True
     normal: ClassVar[bool] = True
     closes: ClassVar[bool] = True

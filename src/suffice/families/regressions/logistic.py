@@ -33,19 +33,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import add_up
 from suffice.exponential.normals.lines import independent
 from suffice.families.design import read_only, shrunk, terms
 from suffice.families.hierarchical.laplace import log_softmax
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.fitted import Regressors, Summary, Sums
-from suffice.families.regressions.glm import OfStates, one_predictor
+from suffice.families.regressions.glm import OfStates
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.variables import Finite, Variable
 
@@ -85,7 +83,7 @@ class Logistic(OfStates):
     words: ClassVar[str] = "logistic regression"
     by_lms: ClassVar[bool] = True
     sure: ClassVar[bool] = True
-    response: ClassVar[int] = 1
+    response: ClassVar[int | None] = 1
 
     def start(self, child: Variable, parents: Sequence[Variable], known: Summary | None = None) -> RegressionCpd:
         """No effects: every state as probable as the others, whatever is known."""
@@ -108,7 +106,7 @@ class Logistic(OfStates):
         """The sums of one pass over these rows, at the parameters of `cpd`; whether with the Hessian goes by its size."""
         curved = cpd.n_parameters <= SMALL if newton is None else newton
         at = Regressors(cpd.child, cpd.parent_variables, cpd.centre)
-        sums: Working = reduce(add_up, (_sums(cpd, X, y, w, curved) for X, y, w, _ in self.parts(at, columns, weights)))
+        sums: Working = self.measure(at, cpd, columns, weights, sums=_working_sums, complete=False, curved=curved)
         return sums
 
     def advance(self, cpd: RegressionCpd, statistic: tuple[Any, ...]) -> RegressionCpd:
@@ -174,23 +172,14 @@ class Logistic(OfStates):
         """λ E b P, the slope of the ridge."""
         return np.asarray(self.ridge * self.contrasts(cpd.child) @ cpd.numbers @ shrunk(cpd.parent_variables))
 
-    def first_levels(self, s: Summary) -> Array:
-        """The log-odds of the states."""
-        return np.asarray(np.log(s.child[1:]) - np.log(s.child[0]))
-
-    def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
+    def sums_of_states(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array) -> Sums:
         """The same, the predictors of the states one after the other."""
-        if len(theta) == len(X):
-            return one_predictor(X, y.astype(np.float64), w, theta, self.response, self.exposure(columns), 1.0, False)
         from suffice.kernels.regressions.regression import softmax_sums
 
         theta = theta.reshape(-1, len(X))
         gradient, hessian, totals = np.zeros(theta.shape), np.zeros((theta.size, theta.size)), np.zeros(3)
         softmax_sums(X, read_only(y), read_only(w), read_only(theta), gradient, hessian, totals)
         return Sums(float(totals[0]), gradient.reshape(-1), hessian, float(totals[1]), float(totals[2]))
-
-    def kernel_response(self, child: Finite) -> int | None:
-        return self.response if child.n_states == 2 else None
 
     def contrasts(self, child: Finite) -> Array:
         """E = I − 11ᵀ/K over the states but the first; 1 of two states."""
@@ -208,7 +197,7 @@ class Logistic(OfStates):
         return np.asarray((rng.random(eta.shape[1]) * ends[-1] >= ends[:-1]).sum(axis=0), dtype=np.int32)
 
 
-def _sums(cpd: RegressionCpd, X: Array, y: npt.NDArray[np.intp], w: Array, curved: bool) -> Working:
+def _working_sums(X: Array, y: npt.NDArray[np.intp], w: Array, cpd: RegressionCpd, columns: Columns, *, curved: bool) -> Working:
     layout = cpd.layout
     log_p = cpd.family.log_probs(layout.predictors(layout.shift(cpd.theta, cpd.centre)) @ X)
     P, rest = np.exp(log_p), -np.expm1(log_p)  # which keeps its digits where p is nearly 1

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.families.design import ParameterLayout
-from suffice.families.protocol.family import Array, Columns
+from suffice.families.protocol.family import Array
 from suffice.families.regressions.fitted import Summary, Sums
 from suffice.families.regressions.glm import OfStates
 from suffice.variables import Finite
@@ -56,7 +56,7 @@ class ProportionalOdds(OfStates):
         below = np.cumsum(s.child)[:-1]
         return np.asarray(np.log(below) - np.log(s.weight - below))
 
-    def sums(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array, columns: Columns) -> Sums:
+    def sums_of_states(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array) -> Sums:
         """The same at θ = (ζ, b)."""
         cuts = len(theta) - len(X) + 1
         if not np.all(np.diff(theta[:cuts]) > 0):

@@ -98,20 +98,17 @@ class RegressionBatch(NamedTuple):
     def sums(self, Z: Array, columns: Columns, weight: Array) -> ManySums:
         """What these rows say of each regression at its parameters."""
         y = self.family.values(self.child, columns)
-        response = self.family.kernel_response(self.child)
-        if response is None:
+        if self.family.response is None or self.theta.shape[1] > self.members.shape[1]:
             each = (self.family.sums(Z[m], y, weight, t, columns) for m, t in zip(self.members, self.theta, strict=True))
             return ManySums(*(np.array(part) for part in zip(*each, strict=True)))
-        return self._by_kernel(Z, np.asarray(y, dtype=np.float64), self.family.exposure(columns), weight, response)
-
-    def _by_kernel(self, Z: Array, y: Array, exposed: tuple[Array, Array], weight: Array, response: int) -> ManySums:
         from suffice.kernels.regressions.regression import regression_sums
 
         B, q = self.members.shape
         gradient, hessian, totals = np.zeros((B, q)), np.zeros((B, q, q)), np.zeros((B, 3))
-        rows, theta = tuple(read_only(a) for a in (y, *exposed, weight)), read_only(self.theta)
+        exposed, theta = self.family.exposure(columns), read_only(self.theta)
+        rows = tuple(read_only(a) for a in (np.asarray(y, dtype=np.float64), *exposed, weight))
         for g, own in enumerate(self.members):
-            regression_sums(Z[own], *rows, theta[g], response, 1.0, False, gradient[g], hessian[g], totals[g])
+            regression_sums(Z[own], *rows, theta[g], self.family.response, 1.0, False, gradient[g], hessian[g], totals[g])
         return ManySums(totals[:, 0], gradient, hessian, totals[:, 1], totals[:, 2])
 
 

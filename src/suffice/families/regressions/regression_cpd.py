@@ -304,7 +304,7 @@ class RegressionCpd(Cpd):
         if kind is None:
             raise FormatError(f"the regression {name!r} of {child.name!r} is not known")
         family = kind(**options)
-        family.check_child(child)
+        family.check(child, parents)
         names = terms(parents, family.roles).names
         if tuple(d.get("terms", names)) != names:
             raise FormatError(f"the terms of {child.name!r} are {list(names)}, and the file has {d['terms']}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -35,16 +35,14 @@ class Probit(OfStates, OnePredictor):
     array([0.5908])
     """
 
-    response: ClassVar[int] = 2
+    response: ClassVar[int | None] = 2
     canonical: ClassVar[bool] = False
     word = "probit"
     types = ("Probit",)
     words: ClassVar[str] = "probit regression"
+    nodes: ClassVar[str] = "finite nodes of two states"
     lost: ClassVar[str] = "its probability would be 0; leave the node or the state out"
-
-    def check_child(self, child: Variable) -> None:
-        if not isinstance(child, Finite) or child.n_states != 2:
-            raise FitError(f"Probit is a family of finite nodes of two states, and {child.name!r} is {child!r}")
+    first_levels = OnePredictor.first_levels
 
     def values(self, child: Finite, columns: Columns) -> Array:  # type: ignore[override]
         return codes_of(child, columns).astype(np.float64)
@@ -69,11 +67,12 @@ NO_SPREAD = 1e-7
 class _OfCounts(OnePredictor):
     kind: ClassVar[type] = Count
 
-    def check_child(self, child: Variable) -> None:
+    def check(self, child: Variable, parents: Sequence[Variable]) -> None:
         if not isinstance(child, Count):
             name, numbers = child.name, not isinstance(child, Finite) or all(state.isdigit() for state in child.states)
             way = f": declare it, {declaration(name, f'Count({name!r})', 'scan(data, {})')}" if numbers else ""
             raise FitError(f"{type(self).__name__} is a family of counts, and {name!r} is {child!r}{way}")
+        super().check(child, parents)
 
 
 @dataclass(frozen=True)
@@ -93,16 +92,16 @@ class BinomialLogit(_OfCounts):
         own = super().rename(names)
         return own if self.trials is None else replace(own, trials=names[self.trials])
 
-    response: ClassVar[int] = 1
+    response: ClassVar[int | None] = 1
     word = "binomial"
     types = ("BinomialLogit",)
     words: ClassVar[str] = "binomial regression, logit link"
     by_lms: ClassVar[bool] = True
 
-    def check_child(self, child: Variable) -> None:
+    def check(self, child: Variable, parents: Sequence[Variable]) -> None:
         if self.trials is None:
             raise FitError(f"BinomialLogit needs the name of the parent of {child.name!r} that holds the trials: trials=...")
-        super().check_child(child)
+        super().check(child, parents)
 
     def values(self, child: Variable, columns: Columns) -> Array:
         y = super().values(child, columns)
@@ -178,7 +177,7 @@ class PoissonLog(_Counts):
     array([0.6574])
     """
 
-    response: ClassVar[int] = 3
+    response: ClassVar[int | None] = 3
     closes: ClassVar[bool] = True
     word = "poisson"
     types = ("PoissonLog",)
@@ -226,7 +225,7 @@ class NegativeBinomialLog(_Counts):
     (array([0.782]), 1.446)
     """
 
-    response: ClassVar[int] = 6
+    response: ClassVar[int | None] = 6
     canonical: ClassVar[bool] = False
     profiled: ClassVar[bool] = True
     word = "negative-binomial"
@@ -343,7 +342,7 @@ class GammaLog(_Gamma, _LogLink):
     array([0.6816])
     """
 
-    response: ClassVar[int] = 4
+    response: ClassVar[int | None] = 4
     canonical: ClassVar[bool] = False
     dispersed: ClassVar[bool] = True
     word = "gamma-log"
@@ -364,7 +363,7 @@ class GammaInverse(_Gamma):
     array([0.1238])
     """
 
-    response: ClassVar[int] = 5
+    response: ClassVar[int | None] = 5
     dispersed: ClassVar[bool] = True
     word = "gamma-inverse"
     types = ("GammaInverse",)

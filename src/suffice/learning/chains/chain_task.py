@@ -18,14 +18,14 @@ from suffice.errors.remedies import (
     of_python,
 )
 from suffice.families import checked_estimate
-from suffice.families.named_families import numbers_of, variables_with_distributions, with_types_of
+from suffice.families.named_families import checked_families, numbers_of, variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.chains.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import First, Free, Given, checked_first
-from suffice.learning.incomplete.task import check_hidden, checked_families, declared_hidden
+from suffice.learning.incomplete.task import check_hidden, declared_hidden
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import nodes_given, parameter_names
 from suffice.models.parts.written import written_cpd
@@ -103,7 +103,7 @@ def chain_task_of(
     schema = rows.schema
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
     every = {p: variables[variable_and_lag(p)[0]] for n in graph.nodes for p in (n, *graph.parents(n))}
-    checked_families(families, graph, every, "template")
+    checked_families(families, {n: graph.parents(n) for n in graph.nodes}, every, "template")
     own = dict(families or {})
     how = checked_estimate(estimate), own, checked_first(first)
     return ChainTask(graph, rows, variables, tuple(unseen), as_prior(prior), *how, threads, room)

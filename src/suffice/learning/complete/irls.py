@@ -91,13 +91,6 @@ class Ascent:
     movable: bool = True
     options: Mapping[str, float] = field(default_factory=dict)
 
-    def measure(self, theta: Array, **more: bool) -> tuple[Sums, float]:
-        """The sums of all rows at θ, and the objective there: −∞ where it is not finite."""
-        step = Pass(self.family.measure, (self.at, theta), {**self.options, **more})
-        s: Sums = self.rows.fold(step, threads=self.threads, what=self.what)
-        value = s.log_likelihood - 0.5 * float(theta @ self.penalty @ theta)
-        return s, value if np.isfinite(value) else -np.inf
-
     def reach(self, step: Array) -> float:
         """The largest change of a predictor that a step makes."""
         largest = Pass(largest_change, (self.at, self.layout.predictors(step)))
@@ -105,15 +98,17 @@ class Ascent:
 
     def with_expected_curvature(self, climb: Maximum) -> Maximum:
         """The same with the sums and the covariance by the expected curvature: another one where the link is not canonical."""
-        s, _ = self.measure(climb.theta, expected=True)
+        step = Pass(self.family.measure, (self.at, climb.theta), {**self.options, "expected": True})
+        s: Sums = self.rows.fold(step, threads=self.threads, what=self.what)
         covariance = solve_positive(s.hessian + self.penalty, s.gradient)[1]
         return Maximum(climb.theta, s, covariance, climb.iterations + 1)
 
     def climb(self, theta: Array, tol: float) -> tuple[Maximum, Array]:
         """The θ of largest objective, from a start, and how far its columns are off their centre: where they are, the way to it
         may have stopped for that."""
-        name, penalty, family = self.at.child.name, self.penalty, self.family
-        s, here = self.measure(theta)
+        name, penalty, family, m = self.at.child.name, self.penalty, self.family, len(theta)
+        nowhere = Sums(-np.inf, np.zeros(m), np.zeros((m, m)), 0.0, 0.0)
+        theta, s, here = self._uphill(theta, nowhere, -np.inf, np.zeros(m))  # a step of nothing: the sums at the start
         if not np.isfinite(s.log_likelihood):
             raise Nowhere(f"the regression of {name!r} has nowhere to start from: rescale its parents or its offset")
         if not (kept := independent(s.hessian + penalty, name)).all():
@@ -158,12 +153,15 @@ class Ascent:
         )
 
     def _uphill(self, theta: Array, s: Sums, here: float, step: Array) -> tuple[Array, Sums, float]:
-        """θ after a step that does not lower the objective from what it is here, half of it, and so on; the sums and the
-        objective there."""
+        """θ after a step that does not lower the objective from what it is here, half of it, and so on; the sums of all rows and
+        the objective there, which is −∞ where it is not finite."""
         fraction = 1.0
         while fraction > 1e-10:
             ahead = theta + fraction * step
-            there, value = self.measure(ahead)
+            measure = Pass(self.family.measure, (self.at, ahead), self.options)
+            there: Sums = self.rows.fold(measure, threads=self.threads, what=self.what)
+            value = there.log_likelihood - 0.5 * float(ahead @ self.penalty @ ahead)
+            value = value if np.isfinite(value) else -np.inf
             if value >= here - 1e-12 * (1.0 + abs(here)):
                 return ahead, there, value
             fraction *= 0.5
@@ -257,28 +255,22 @@ def maximise(
     first = theta = layout.of_levels(family.first_levels(summary))
     if sample and not family.linear and chosen.n_rows >= MANY and 50 * theta.size <= SAMPLE:  # a parabola needs no start
         theta = _start_from_sample(ascent, first)
-    ascent, climb = _centre_columns(ascent, theta, first)
-    if family.profiled:
-        return _profile_shape(ascent, parents, summary, climb.theta)
-    return family.finish(ascent.at, parents, climb if family.canonical else ascent.with_expected_curvature(climb), summary)
-
-
-def _centre_columns(ascent: Ascent, theta: Array, first: Array) -> tuple[Ascent, Maximum]:
-    """The θ of largest objective, and the columns centred among the rows that matter there."""
-    for _ in range(20):
+    moves = 0
+    while True:  # until the columns are centred among the rows that matter
         try:
-            found, off = ascent.climb(theta, CONVERGED)
+            climb, off = ascent.climb(theta, CONVERGED)
         except Nowhere:
             if theta is first:
                 raise
             theta = first
             continue
         if not off.any():
-            return ascent, found
-        at = ascent.at._replace(centre=ascent.at.centre + off)
-        ascent, theta = replace(ascent, at=at), ascent.layout.shift(found.theta, off)
-    ascent = replace(ascent, movable=False)
-    return ascent, ascent.climb(theta, CONVERGED)[0]
+            break
+        moves, at = moves + 1, ascent.at._replace(centre=ascent.at.centre + off)
+        ascent, theta = replace(ascent, at=at, movable=moves < 20), layout.shift(climb.theta, off)
+    if family.profiled:
+        return _profile_shape(ascent, parents, summary, climb.theta)
+    return family.finish(ascent.at, parents, climb if family.canonical else ascent.with_expected_curvature(climb), summary)
 
 
 def _profile_shape(ascent: Ascent, parents: Sequence[Variable], summary: Summary, theta: Array) -> Any:

@@ -11,9 +11,9 @@ from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, ModelError, listing, nearest
-from suffice.errors.remedies import FAMILY, argument, as_regression, hidden_variable, hidden_with_states, without_column
+from suffice.errors.remedies import argument, hidden_variable, hidden_with_states, without_column
 from suffice.families import checked_estimate
-from suffice.families.named_families import as_families, check_family, numbers_of, with_types_of
+from suffice.families.named_families import as_families, checked_families, numbers_of, with_types_of
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
@@ -98,7 +98,7 @@ def task_of(
         wider = alike(linked, variables)
         rows, variables = rows.with_variables({n: v for n, v in wider.items() if n not in unseen}), {**variables, **wider}
     if families:
-        checked_families(families, graph, variables)
+        checked_families(families, {n: graph.parents(n) for n in graph.nodes}, variables)
     if families and ties:
         check_families(ties, families)
     own = None if prior is None else as_prior(prior)
@@ -118,16 +118,6 @@ def of_sequences(graph: Any, data: Any) -> bool:
     tell first steps apart."""
     steps = isinstance(data, Statistics) and any(n.endswith("[0]") for n in data.variables)
     return isinstance(graph, (Template, Chain)) or isinstance(data, Sequences) or (steps and "[-" in str(graph))
-
-
-def checked_families(families: Any, graph: Dag | Template, variables: Mapping[str, Variable], what: str = "graph") -> None:
-    """Refuse families of nodes that are not there, and those that a node cannot have."""
-    if not isinstance(families or {}, Mapping):
-        raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
-    for name, family in (families or {}).items():
-        if name not in graph:
-            raise FitError(f"{FAMILY} speaks of {name!r}, which is not in the {what}{nearest(str(name), graph.nodes)}")
-        check_family(name, family, variables[name], [variables[p] for p in graph.parents(name)])
 
 
 def declared_hidden(hidden: Any, *, numbers: bool = False) -> dict[str, Any]:
