@@ -193,10 +193,9 @@ def source_of(x: Any, dialect: Dialect = AS_USUAL) -> Source:
     """The source of the rows of anything that `scan` takes, but `Data`."""
     if isinstance(x, TextPath):
         dialect = x.dialect
-    if isinstance(x, (str, os.PathLike)):
-        return from_paths([x], dialect)
-    if isinstance(x, Sequence) and x and all(isinstance(p, (str, os.PathLike)) for p in x):
-        return from_paths(x, dialect)
+    paths = [x] if isinstance(x, (str, os.PathLike)) else x
+    if isinstance(paths, Sequence) and paths and all(isinstance(p, (str, os.PathLike)) for p in paths):
+        return _in_files([file for path in paths for file in matching_files(path)], dialect)
     if dialect != AS_USUAL:
         raise DataError(f"{TEXT_OPTIONS} are for text files: leave them out")
     if isinstance(x, Mapping):
@@ -223,23 +222,23 @@ def _weights_column(weights: str, source: Source | Engine) -> str:
 PARQUET = (".parquet", ".pq")
 
 
-def from_paths(paths: Sequence[str | os.PathLike[str]], dialect: Dialect = AS_USUAL) -> Source:
-    """The source of the rows of files."""
-    files = [f for p in paths for f in matching_files(p)]
-    suffixes = {suffix(f) for f in files}
+def _in_files(files: Sequence[tuple[Path, str]], dialect: Dialect) -> Source:
+    """The source of the rows of files, each of which comes with its suffix."""
+    paths, suffixes = [path for path, _ in files], {suffix for _, suffix in files}
     if suffixes <= set(SUFFIXES):
-        return Delimited(files, [SUFFIXES[suffix(f)] for f in files], dialect)
+        return Delimited(paths, [SUFFIXES[suffix] for _, suffix in files], dialect)
     if dialect != AS_USUAL:
-        raise DataError(f"{files[0]}: {TEXT_OPTIONS} are for .csv and .tsv files: leave them out")
+        raise DataError(f"{paths[0]}: {TEXT_OPTIONS} are for .csv and .tsv files: leave them out")
     if suffixes <= set(PARQUET):
-        return Parquet(files)
+        return Parquet(paths)
     if suffixes <= set(CONLL):
-        return Conll(files)
+        return Conll(paths)
     raise DataError("the files are of different kinds: " + ", ".join(sorted(suffixes)))
 
 
-def matching_files(path: str | os.PathLike[str]) -> list[Path]:
-    """The files that a path or pattern means, in the order of their names."""
+def matching_files(path: str | os.PathLike[str]) -> list[tuple[Path, str]]:
+    """The files that a path or pattern means, in the order of their names; and the suffix of each that says what it holds, in
+    small letters, without that of its compression."""
     text = os.path.expanduser(os.fspath(path))
     if os.path.isdir(text):
         raise DataError(f"{text}: this is a directory; give its files, such as {os.path.join(text, '*.parquet')}")
@@ -253,17 +252,11 @@ def matching_files(path: str | os.PathLike[str]) -> list[Path]:
         found = sorted(Path(f) for f in glob.glob(text, recursive=True) if os.path.isfile(f))
         if not found:
             raise DataError(f"{text}: no file fits this pattern")
+    files = []
     for file in found:
-        kind = suffix(file)
-        if kind not in (*SUFFIXES, *CONLL, *PARQUET) or (file.suffix.lower() == ".gz" and kind in PARQUET):
+        packed = file.suffix.lower() == ".gz"
+        suffix = Path(file.stem if packed else file.name).suffix.lower()
+        if suffix not in (*SUFFIXES, *CONLL, *PARQUET) or (packed and suffix in PARQUET):
             raise DataError(f"{file}: rows are read from .csv, .tsv, .conll, .conllu (also .gz) and .parquet files")
-    return found
-
-
-def suffix(path: Path) -> str:
-    """The suffix that says what a file holds, in small letters, without that of its compression.
-
-    >>> suffix(Path("visits.CSV.gz"))
-    '.csv'
-    """
-    return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+        files.append((file, suffix))
+    return files
