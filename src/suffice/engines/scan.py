@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from suffice.engines.data import Data
 from suffice.engines.encoding.sources import Options, Source, checked_words
 from suffice.engines.engine import Engine
@@ -19,7 +17,7 @@ from suffice.engines.reading.conll import SUFFIXES as CONLL
 from suffice.engines.reading.conll import Conll
 from suffice.engines.reading.dialect import AS_USUAL, Dialect, TextPath
 from suffice.engines.reading.files import SUFFIXES, Delimited
-from suffice.engines.reading.frames import Relation, from_columns, from_frame
+from suffice.engines.reading.frames import from_frame
 from suffice.engines.reading.parquet import Parquet
 from suffice.errors import DataError, SchemaError, nearest
 from suffice.errors.remedies import TEXT_OPTIONS
@@ -193,22 +191,22 @@ def source_of(x: Any, dialect: Dialect = AS_USUAL) -> Source:
     """The source of the rows of anything that `scan` takes, but `Data`."""
     if isinstance(x, TextPath):
         dialect = x.dialect
-    paths = [x] if isinstance(x, (str, os.PathLike)) else x
-    if isinstance(paths, Sequence) and paths and all(isinstance(p, (str, os.PathLike)) for p in paths):
-        return _in_files([file for path in paths for file in matching_files(path)], dialect)
+    given = [x] if isinstance(x, (str, os.PathLike)) else x
+    if not (isinstance(given, Sequence) and given and all(isinstance(p, (str, os.PathLike)) for p in given)):
+        if dialect != AS_USUAL:
+            raise DataError(f"{TEXT_OPTIONS} are for text files: leave them out")
+        return from_frame(x)
+    files = [file for path in given for file in matching_files(path)]
+    paths, suffixes = [path for path, _ in files], {suffix for _, suffix in files}
+    if suffixes <= set(SUFFIXES):
+        return Delimited(paths, [SUFFIXES[suffix] for _, suffix in files], dialect)
     if dialect != AS_USUAL:
-        raise DataError(f"{TEXT_OPTIONS} are for text files: leave them out")
-    if isinstance(x, Mapping):
-        return from_columns(x)
-    if isinstance(x, np.ndarray):
-        if x.dtype.names is None:
-            raise DataError("an array has no names of columns; give a dict of columns, such as dict(zip(names, x.T))")
-        return from_columns({n: x[n] for n in x.dtype.names})
-    if type(x).__name__ == "DuckDBPyRelation":
-        return Relation(x)
-    if type(x).__name__ == "Sequences":
-        raise DataError("these are sequences, which a template is for; their rows, as if each stood alone, are sequences.data")
-    return from_frame(x)
+        raise DataError(f"{paths[0]}: {TEXT_OPTIONS} are for .csv and .tsv files: leave them out")
+    if suffixes <= set(PARQUET):
+        return Parquet(paths)
+    if suffixes <= set(CONLL):
+        return Conll(paths)
+    raise DataError("the files are of different kinds: " + ", ".join(sorted(suffixes)))
 
 
 def _weights_column(weights: str, source: Source | Engine) -> str:
@@ -220,20 +218,6 @@ def _weights_column(weights: str, source: Source | Engine) -> str:
 
 
 PARQUET = (".parquet", ".pq")
-
-
-def _in_files(files: Sequence[tuple[Path, str]], dialect: Dialect) -> Source:
-    """The source of the rows of files, each of which comes with its suffix."""
-    paths, suffixes = [path for path, _ in files], {suffix for _, suffix in files}
-    if suffixes <= set(SUFFIXES):
-        return Delimited(paths, [SUFFIXES[suffix] for _, suffix in files], dialect)
-    if dialect != AS_USUAL:
-        raise DataError(f"{paths[0]}: {TEXT_OPTIONS} are for .csv and .tsv files: leave them out")
-    if suffixes <= set(PARQUET):
-        return Parquet(paths)
-    if suffixes <= set(CONLL):
-        return Conll(paths)
-    raise DataError("the files are of different kinds: " + ", ".join(sorted(suffixes)))
 
 
 def matching_files(path: str | os.PathLike[str]) -> list[tuple[Path, str]]:
