@@ -267,7 +267,7 @@ class Local(Engine):
         workers = min(n_threads(threads), max(1, n))
         if workers == 1:
             blocks = map(block, range(n))
-            return step(with_count(blocks, what, n) if what else blocks).value
+            return step(with_count(blocks, what, n) if what and n > 1 else blocks).value
         length = max(1, n // (step.runs * workers))
         runs = [map(block, range(a, min(a + length, n))) for a in range(0, n, length)]
         sums = in_order((partial(step, run) for run in runs), workers)
