@@ -26,7 +26,7 @@ from suffice.engines import Block, Data, scan
 from suffice.engines import gather as gathering
 from suffice.engines.engine import ROWS
 from suffice.engines.local import local
-from suffice.engines.local.columns import Held, Spilled
+from suffice.engines.local.columns import Spilled
 from suffice.engines.reading import bins
 from suffice.errors import DataError, SufficeNote, TooLarge
 from suffice.kernels.counting import (
@@ -250,7 +250,7 @@ def test_missing_cells_are_refused_and_counted(engine: str, tmp_path: Path) -> N
 
 
 def test_where_columns_are_kept(tmp_path: Path) -> None:
-    kinds = {"memory": Held, "spill": Spilled}
+    kinds = {"memory": np.ndarray, "spill": Spilled}
     for engine, kind in kinds.items():
         data = opened(engine, tmp_path, COMPLETE)
         assert data.known.n_rows == N

@@ -301,7 +301,7 @@ def test_columns_in_order_are_not_copied() -> None:
     y = np.arange(10.0)
     s = sf.sequences({"t": np.arange(10), "y": y}, order="t")
     assert s.data.known.n_rows
-    column = s.data.engine.seen["y"].column.array  # type: ignore[attr-defined]
+    column = s.data.engine.seen["y"].column  # type: ignore[attr-defined]
     assert np.shares_memory(column, y)
 
 
@@ -557,7 +557,7 @@ def test_columns_that_were_read_are_not_read_again() -> None:
     assert data.known.n_rows
     s = sf.sequences(data, by="id", order="day")
     assert found_in(s)["x"] == expected(TABLE)["x"]
-    assert data.engine.seen["x"].column.rows(0, 3).tolist() == [int(x[1]) for x in TABLE["x"][:3]]  # type: ignore[attr-defined]
+    assert data.engine.seen["x"].column[0:3].tolist() == [int(x[1]) for x in TABLE["x"][:3]]  # type: ignore[attr-defined]
 
 
 def test_steps_travel() -> None:

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from suffice.engines.data import Data
 from suffice.engines.encoding.sources import Options, Source, checked_words
 from suffice.engines.engine import Engine
@@ -19,7 +17,7 @@ from suffice.engines.reading.conll import SUFFIXES as CONLL
 from suffice.engines.reading.conll import Conll
 from suffice.engines.reading.dialect import AS_USUAL, Dialect, TextPath
 from suffice.engines.reading.files import SUFFIXES, Delimited
-from suffice.engines.reading.frames import Relation, from_columns, from_frame
+from suffice.engines.reading.frames import from_frame
 from suffice.engines.reading.parquet import Parquet
 from suffice.errors import DataError, SchemaError, nearest
 from suffice.errors.remedies import TEXT_OPTIONS
@@ -193,23 +191,22 @@ def source_of(x: Any, dialect: Dialect = AS_USUAL) -> Source:
     """The source of the rows of anything that `scan` takes, but `Data`."""
     if isinstance(x, TextPath):
         dialect = x.dialect
-    if isinstance(x, (str, os.PathLike)):
-        return from_paths([x], dialect)
-    if isinstance(x, Sequence) and x and all(isinstance(p, (str, os.PathLike)) for p in x):
-        return from_paths(x, dialect)
+    given = [x] if isinstance(x, (str, os.PathLike)) else x
+    if not (isinstance(given, Sequence) and given and all(isinstance(p, (str, os.PathLike)) for p in given)):
+        if dialect != AS_USUAL:
+            raise DataError(f"{TEXT_OPTIONS} are for text files: leave them out")
+        return from_frame(x)
+    files = [file for path in given for file in matching_files(path)]
+    paths, suffixes = [path for path, _ in files], {suffix for _, suffix in files}
+    if suffixes <= set(SUFFIXES):
+        return Delimited(paths, [SUFFIXES[suffix] for _, suffix in files], dialect)
     if dialect != AS_USUAL:
-        raise DataError(f"{TEXT_OPTIONS} are for text files: leave them out")
-    if isinstance(x, Mapping):
-        return from_columns(x)
-    if isinstance(x, np.ndarray):
-        if x.dtype.names is None:
-            raise DataError("an array has no names of columns; give a dict of columns, such as dict(zip(names, x.T))")
-        return from_columns({n: x[n] for n in x.dtype.names})
-    if type(x).__name__ == "DuckDBPyRelation":
-        return Relation(x)
-    if type(x).__name__ == "Sequences":
-        raise DataError("these are sequences, which a template is for; their rows, as if each stood alone, are sequences.data")
-    return from_frame(x)
+        raise DataError(f"{paths[0]}: {TEXT_OPTIONS} are for .csv and .tsv files: leave them out")
+    if suffixes <= set(PARQUET):
+        return Parquet(paths)
+    if suffixes <= set(CONLL):
+        return Conll(paths)
+    raise DataError("the files are of different kinds: " + ", ".join(sorted(suffixes)))
 
 
 def _weights_column(weights: str, source: Source | Engine) -> str:
@@ -223,23 +220,9 @@ def _weights_column(weights: str, source: Source | Engine) -> str:
 PARQUET = (".parquet", ".pq")
 
 
-def from_paths(paths: Sequence[str | os.PathLike[str]], dialect: Dialect = AS_USUAL) -> Source:
-    """The source of the rows of files."""
-    files = [f for p in paths for f in matching_files(p)]
-    suffixes = {suffix(f) for f in files}
-    if suffixes <= set(SUFFIXES):
-        return Delimited(files, [SUFFIXES[suffix(f)] for f in files], dialect)
-    if dialect != AS_USUAL:
-        raise DataError(f"{files[0]}: {TEXT_OPTIONS} are for .csv and .tsv files: leave them out")
-    if suffixes <= set(PARQUET):
-        return Parquet(files)
-    if suffixes <= set(CONLL):
-        return Conll(files)
-    raise DataError("the files are of different kinds: " + ", ".join(sorted(suffixes)))
-
-
-def matching_files(path: str | os.PathLike[str]) -> list[Path]:
-    """The files that a path or pattern means, in the order of their names."""
+def matching_files(path: str | os.PathLike[str]) -> list[tuple[Path, str]]:
+    """The files that a path or pattern means, in the order of their names; and the suffix of each that says what it holds, in
+    small letters, without that of its compression."""
     text = os.path.expanduser(os.fspath(path))
     if os.path.isdir(text):
         raise DataError(f"{text}: this is a directory; give its files, such as {os.path.join(text, '*.parquet')}")
@@ -253,17 +236,11 @@ def matching_files(path: str | os.PathLike[str]) -> list[Path]:
         found = sorted(Path(f) for f in glob.glob(text, recursive=True) if os.path.isfile(f))
         if not found:
             raise DataError(f"{text}: no file fits this pattern")
+    files = []
     for file in found:
-        kind = suffix(file)
-        if kind not in (*SUFFIXES, *CONLL, *PARQUET) or (file.suffix.lower() == ".gz" and kind in PARQUET):
+        packed = file.suffix.lower() == ".gz"
+        suffix = Path(file.stem if packed else file.name).suffix.lower()
+        if suffix not in (*SUFFIXES, *CONLL, *PARQUET) or (packed and suffix in PARQUET):
             raise DataError(f"{file}: rows are read from .csv, .tsv, .conll, .conllu (also .gz) and .parquet files")
-    return found
-
-
-def suffix(path: Path) -> str:
-    """The suffix that says what a file holds, in small letters, without that of its compression.
-
-    >>> suffix(Path("visits.CSV.gz"))
-    '.csv'
-    """
-    return Path(path.stem if path.suffix.lower() == ".gz" else path.name).suffix.lower()
+        files.append((file, suffix))
+    return files

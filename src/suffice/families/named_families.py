@@ -111,8 +111,8 @@ def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
     others = {n: f for n, f in families.items() if n not in chosen}
     kinds = {n: getattr(f, "kind", Real) for n, f in others.items() if n in rows.columns}
     kinds |= {f.trials: Count for f in others.values() if getattr(f, "trials", None) in rows.columns}
-    schema = rows.schema
-    if declared := {n: kind for n, kind in kinds.items() if kind is not Real and isinstance(schema[n], Real)}:
+    variables = (rows.data if isinstance(rows, Sequences) else rows).engine.variables(rows.columns)
+    if declared := {n: kind for n, kind in kinds.items() if kind is not Real and isinstance(variables[n], Real)}:
         rows = _with_kinds(rows, {n: kind if kind is Finite else Count(n) for n, kind in declared.items()}, families)
     return _with_states(rows, families) if any(isinstance(f, FiniteFamily) for f in families.values()) else rows
 

@@ -109,16 +109,17 @@ def with_sentences(data: str, by: str | None, names: Sequence[str]) -> tuple[Any
     """Rows, and the column that says which belong together: in a .conll file, and in a .tsv file whose sentences are parted by
     blank lines and which does not begin with names of columns, it is `sentence` if no other is asked for."""
     from suffice.engines.reading.conll import SENTENCE, SUFFIXES, parts_sentences, read_conll
-    from suffice.engines.scan import matching_files, suffix
+    from suffice.engines.scan import matching_files
 
     if by is not None or data.lower().endswith(".stats"):
         return data, by
     files = matching_files(data)
-    if {suffix(file) for file in files} <= set(SUFFIXES):
+    if {suffix for _, suffix in files} <= set(SUFFIXES):
         return data, SENTENCE
-    if len(files) > 1 or suffix(files[0]) != ".tsv" or not parts_sentences(files[0]):
+    path, suffix = files[0]
+    if len(files) > 1 or suffix != ".tsv" or not parts_sentences(path):
         return data, by
-    words = read_conll(files[0])
+    words = read_conll(path)
     if any(words[column][0].as_py() in names for column in words.column_names):
         return data, by
     note(f"{data}: blank lines end sentences, and columns are called {listing(words.column_names[1:], style='str')}")

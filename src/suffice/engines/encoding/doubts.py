@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.encoding.encode import number
-from suffice.engines.encoding.infer import FEW, STATES, CellsFound, Values, is_integer_text
+from suffice.engines.encoding.infer import FEW, STATES, CellsFound, is_integer_text
 from suffice.engines.encoding.numbers import MARKS, WITH_COMMA
 from suffice.errors import listing, note
 from suffice.errors.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
@@ -92,23 +92,20 @@ def doubts_about(
     for name, variable in variables.items():
         if options.declared.get(name, NumbersStay) is not NumbersStay:
             continue
-        cells = found[name]
-        if cells.reading == "numbers" and cells.values is not None:
-            result[name] = tuple(_of_numbers(name, variable, cells.values, cells.integers, options))
-        elif isinstance(variable, Finite) and variable.inferred:
-            result[name] = tuple(_of_states(variable.states, cells, options, n_rows))
-    return {name: some for name, some in result.items() if some}
-
-
-def _of_numbers(name: str, variable: Variable, values: Values, integers: bool, options: Options) -> Iterable[Doubt]:
-    if isinstance(variable, Finite):
-        yield Doubt(
-            CODED, f"numbers with {variable.n_states} {'value' if variable.n_states == 1 else 'values'}, taken for states"
-        )
-    elif values.different is not None and _are_running(name, values.different):
-        yield Doubt(RUNNING, "whole numbers that all differ: an identifier?")
-    elif values.few and values.whole and integers and options.integers is None and name not in options.declared:
-        yield Doubt(FEW_NUMBERS, f"whole numbers with {len(values.few)} values: states?")
+        cells, some = found[name], tuple[Doubt, ...]()
+        if cells.reading != "numbers" or (values := cells.values) is None:
+            if isinstance(variable, Finite) and variable.inferred:
+                some = tuple(_of_states(variable.states, cells, options, n_rows))
+        elif isinstance(variable, Finite):
+            n = variable.n_states
+            some = (Doubt(CODED, f"numbers with {n} {'value' if n == 1 else 'values'}, taken for states"),)
+        elif values.different is not None and _are_running(name, values.different):
+            some = (Doubt(RUNNING, "whole numbers that all differ: an identifier?"),)
+        elif values.few and values.whole and cells.integers and options.integers is None and name not in options.declared:
+            some = (Doubt(FEW_NUMBERS, f"whole numbers with {len(values.few)} values: states?"),)
+        if some:
+            result[name] = some
+    return result
 
 
 def _are_running(name: str, x: npt.NDArray[np.float64]) -> bool:

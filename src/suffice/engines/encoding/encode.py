@@ -191,14 +191,12 @@ class StateEncoder:
             strange = [i for i in strange if words[i] not in codes]
         n_strange = len(strange)
         if strange and (self.fixed or not occurring):
-            seen = indices if valid is None else indices[valid]
-            used = np.bincount(seen, minlength=len(words)) > 0
-            strange = [i for i in strange if used[i]]
-        if strange and self.fixed and self.unknown == "missing":
             times = np.bincount(indices if valid is None else indices[valid], minlength=len(words))
-            for i in strange:
-                self.strange[words[i] or ""] = self.strange.get(words[i] or "", 0) + int(times[i])
-            strange = []
+            strange = [i for i in strange if times[i]]
+            if self.fixed and self.unknown == "missing":
+                for i in strange:
+                    self.strange[words[i] or ""] = self.strange.get(words[i] or "", 0) + int(times[i])
+                strange = []
         if strange and self.fixed:
             rows = np.arange(len(indices)) if valid is None else np.flatnonzero(valid)
             first = first_rows(indices[rows], len(words))

@@ -142,7 +142,7 @@ class Guess:
     def encode(self, chunk: Any) -> Codes | Floats | None:
         """The codes or numbers of a chunk; None once it is clear that this column must be read again."""
         if not self._rows:
-            self._settle(self.reading or self._first_guess(chunk.slice(0, PEEK)))
+            self._settle(chunk.slice(0, PEEK))
         row, self._rows = self._rows, self._rows + len(chunk)
         if self.mistaken:
             return None
@@ -155,27 +155,25 @@ class Guess:
                 self.endless = self.endless or (wrong if wrong.endless else None)
                 self.mistaken = not wrong.endless
                 return np.zeros(len(chunk)) if wrong.endless else None
-            self._settle("states")
+            self.settled = StateEncoder((), fixed=False, missing=self.options.missing)
         return self.settled.encode(chunk)
 
-    def _settle(self, reading: str) -> None:
-        missing, states = self.options.missing, reading == "states"
-        self.settled = (
-            StateEncoder((), fixed=False, missing=missing) if states else Undeclared(missing=missing, decimal=self.decimal)
-        )
-
-    def _first_guess(self, cells: Any) -> str:
-        """How the first cells read. Numbers but for thousands marks are refused, where cells may be no plain numbers."""
-        mark, is_dictionary = self.decimal, pt.is_dictionary(cells.type)
-        some = pc.unique(cells) if is_dictionary else cells
-        words = {w for w in some.to_pylist() if w and w not in self.options.missing}
-        unsure = mark == "," or is_dictionary
-        if unsure and all(NUMBERS[mark].fullmatch(w) or MARKED[mark].fullmatch(w) for w in words):
-            for row, word in enumerate(cells.to_pylist()):
-                if word in words and MARKED[mark].fullmatch(word):
-                    refuse_mark(row, word, mark)
-            words = {w.replace(mark, ".") for w in words}
-        return reads_as(words, self.options.integers is Finite)
+    def _settle(self, cells: Any) -> None:
+        """Read all cells as the first ones read, unless it is known how they must be read. Numbers but for thousands marks are
+        refused, where cells may be no plain numbers."""
+        mark, is_dictionary, missing, reading = self.decimal, pt.is_dictionary(cells.type), self.options.missing, self.reading
+        if reading is None:
+            some = pc.unique(cells) if is_dictionary else cells
+            words = {w for w in some.to_pylist() if w and w not in missing}
+            unsure = mark == "," or is_dictionary
+            if unsure and all(NUMBERS[mark].fullmatch(w) or MARKED[mark].fullmatch(w) for w in words):
+                for row, word in enumerate(cells.to_pylist()):
+                    if word in words and MARKED[mark].fullmatch(word):
+                        refuse_mark(row, word, mark)
+                words = {w.replace(mark, ".") for w in words}
+            reading = reads_as(words, self.options.integers is Finite)
+        states = reading == "states"
+        self.settled = StateEncoder((), fixed=False, missing=missing) if states else Undeclared(missing=missing, decimal=mark)
 
 
 def is_integer_text(text: str) -> bool:

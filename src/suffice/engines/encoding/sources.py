@@ -60,7 +60,7 @@ class Source:
     decimal: str = "."
     """The decimal mark of numbers that are written as text."""
     few_bytes = False
-    """Whether the rows take so few bytes that they are encoded sooner than threads are started for them."""
+    """Whether the rows take so few bytes that they are encoded sooner than threads are started for them, or a line is shown."""
 
     def type_of(self, name: str) -> Any:
         """The Arrow type of a column."""
@@ -192,7 +192,9 @@ class Options:
             if target is not None and target not in there:
                 raise DataError(f"the data have no column {target!r}, by which {name!r} is to be cut{nearest(target, columns)}")
         for name, what in by_name.items():
-            if what is not NumbersStay or name not in self.declared:
+            if what is NumbersStay:
+                declared.setdefault(name, what)
+            else:
                 declared[name] = declaration(name, what)
         return replace(self, declared=declared)
 
@@ -249,7 +251,8 @@ def encode(
         if not source.few_bytes and (source.n_rows is None or source.n_rows * len(names) > FEW_CELLS):
             run = stack.enter_context(ThreadPoolExecutor(n_threads())).map
             batches = stack.enter_context(closing(ahead(batches)))
-        for batch in with_count(batches, what, source.n_rows, lambda b: len(b[names[0]])):
+        counted = batches if source.few_bytes else with_count(batches, what, source.n_rows, lambda b: len(b[names[0]]))
+        for batch in counted:
             chunks: dict[str, Array] = {}
             for part in run(encode, shares, repeat(batch)):
                 chunks.update(part)

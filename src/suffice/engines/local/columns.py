@@ -23,13 +23,14 @@ from suffice.errors import DataError
 
 
 class Column(Protocol):
-    """An encoded column: codes of states, or numbers."""
+    """An encoded column: codes of states, or numbers. One in memory is an array."""
 
-    dtype: np.dtype[Any]
-    """The type of its cells."""
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of its cells."""
 
-    def rows(self, start: int, stop: int) -> Array:
-        """The rows from `start` to `stop`, not to be written to; of a column in memory without a copy."""
+    def __getitem__(self, rows: slice, /) -> Array:
+        """The rows from a start to a stop, not to be written to; of a column in memory without a copy."""
 
 
 def sum_of(weights: Array) -> float:
@@ -42,24 +43,13 @@ def sum_of(weights: Array) -> float:
         return float(weights.sum())
 
 
-class Held:
-    """A column in memory."""
-
-    def __init__(self, array: Array) -> None:
-        array.setflags(write=False)
-        self.array, self.dtype = array, array.dtype
-
-    def rows(self, start: int, stop: int) -> Array:
-        return self.array[start:stop]
-
-
 class Nothing:
     """A column in which every cell is missing."""
 
     dtype = np.dtype(np.float64)
 
-    def rows(self, start: int, stop: int) -> Array:
-        return np.full(stop - start, np.nan)
+    def __getitem__(self, rows: slice) -> Array:
+        return np.full(rows.stop - rows.start, np.nan)
 
 
 class Growing:
@@ -67,7 +57,7 @@ class Growing:
 
     >>> growing = Growing(None)
     >>> growing.add(np.array([1, 255], np.uint8)); growing.add(np.array([300], np.uint16))
-    >>> growing.column(None, np.dtype(np.uint16)).array
+    >>> growing.column(None, np.dtype(np.uint16))
     array([    1, 65535,   300], dtype=uint16)
     """
 
@@ -92,12 +82,14 @@ class Growing:
         old[self._used : n] = chunk
         self._used = n
 
-    def column(self, order: Array | None, dtype: np.dtype[Any]) -> Held:
+    def column(self, order: Array | None, dtype: np.dtype[Any]) -> Array:
         """The whole column: codes put in order, in the type they need in the end."""
         if self._array is None:
             raise ValueError("nothing was added")
         array = self._array[: self._used]
-        return Held(array if order is None else recode(array, order, dtype))
+        array = array if order is None else recode(array, order, dtype)
+        array.setflags(write=False)
+        return array
 
 
 class Segment(NamedTuple):
@@ -164,7 +156,8 @@ class Spilled:
         self._order, self.dtype = None if as_written else order, dtype
         return self
 
-    def rows(self, start: int, stop: int) -> Array:
+    def __getitem__(self, rows: slice) -> Array:
+        start, stop = rows.start, rows.stop
         out = np.empty(stop - start, self.dtype)
         i = bisect_right(self._rows, start) - 1
         done = start

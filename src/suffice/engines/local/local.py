@@ -23,7 +23,7 @@ from suffice.engines.encoding.infer import CellsFound, Guess, encoder_for, fores
 from suffice.engines.encoding.numbers import Weights, bin_codes
 from suffice.engines.encoding.sources import Kind, Options, Source, cut, encode, readable, wrong_cell
 from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges
-from suffice.engines.local.columns import Column, Growing, Held, Nothing, Sink, spill, sum_of
+from suffice.engines.local.columns import Column, Growing, Nothing, Sink, spill, sum_of
 from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.reading.bins import SAMPLE, binned_variable
 from suffice.engines.reading.frames import Encoded
@@ -44,7 +44,7 @@ STREAMED = 4
 class Read(Seen):
     """A column that was read, and where it is kept."""
 
-    column: Column = field(kw_only=True)
+    column: Column = field(kw_only=True, compare=False)
 
 
 class Local(Engine):
@@ -52,12 +52,14 @@ class Local(Engine):
 
     ordered = near = True
 
-    def __init__(self, source: Source, options: Options, told: set[object] | None = None) -> None:
+    def __init__(self, source: Source, options: Options, like: Local | None = None) -> None:
+        """`like` has the same rows, read by other options: of what was noted of them the user is not told twice."""
         self.source, self.options, self.memory_limit = source, options, options.memory_limit
         self.names = tuple(n for n in source.names if n != options.weights)
         self.weights, self.weighted = options.weights, options.weights is not None
         self.seen: dict[str, Read] = {}
-        self._noted = Notes(set() if told is None else told)
+        self.told: set[object] = set() if like is None else like.told
+        self._noted = Notes(self.told)
         self.notes = self._noted.all
         self.n_rows = source.n_rows
         self.weight = None if self.n_rows is None or self.weighted else float(self.n_rows)
@@ -66,6 +68,8 @@ class Local(Engine):
         self._found: dict[str, CellsFound] = {}
         self._bytes = 0
         self._streamed = False
+        if like is not None and like.weights is None and like.weighted:
+            self._weight, self.weighted, self.weight = like._weight, True, None
         for message in source.notes:
             self._noted.tell("source", [message], "".join)
 
@@ -83,22 +87,16 @@ class Local(Engine):
         if bad.any():
             row = int(np.argmax(bad))
             raise DataError(f"row {row + 1}: the weight {array[row]:g} is not a finite number from 0 up")
-        self._weight, self.weighted, self.weight = Held(array), True, None
+        array.setflags(write=False)
+        self._weight, self.weighted, self.weight = array, True, None
         if self.n_rows is not None:
             self.set_rows(self.n_rows)
 
     def declare(self, variables: Any) -> Engine:
-        return self._again(self.options.declare(variables, self.source.names))
+        return Local(self.source, self.options.declare(variables, self.source.names), self)
 
     def with_unknown(self, how: Literal["refuse", "missing"]) -> Engine:
-        return self._again(replace(self.options, unknown=how))
-
-    def _again(self, options: Options) -> Local:
-        """The same rows, to be read by other options."""
-        other = Local(self.source, options, self._noted.told)
-        if self.weights is None and self.weighted:
-            other._weight, other.weighted, other.weight = self._weight, True, None
-        return other
+        return Local(self.source, replace(self.options, unknown=how), self)
 
     def _tell_unknown(self, encoders: Mapping[str, Encoder]) -> None:
         """Note which cells were taken for missing, as their states are not known."""
@@ -206,8 +204,8 @@ class Local(Engine):
                 f"there were {self.n_rows or 0:,} rows at first and now {n_rows:,}; data must not change while they are read"
             )
             raise DataError(where + ("there are no rows" if n_rows == 0 else changed))
-        if isinstance(self._weight, Held) and len(self._weight.array) != n_rows:
-            raise DataError(f"there are {len(self._weight.array):,} weights for {n_rows:,} rows")
+        if isinstance(self._weight, np.ndarray) and len(self._weight) != n_rows:
+            raise DataError(f"there are {len(self._weight):,} weights for {n_rows:,} rows")
         self.n_rows = n_rows
         if not self.weighted:
             self.weight = float(n_rows)
@@ -231,20 +229,21 @@ class Local(Engine):
             return self._recode_numbers(name, read, variable) if isinstance(variable, Finite) and not states else read
         if not isinstance(variable, Finite) or not settled.codes:
             return Read(variable, found.n_missing, column=Nothing())
-        order = np.array([variable.code(s) for s in settled.codes], np.int64)
+        place = {state: code for code, state in enumerate(variable.states)}
+        order = np.array([place[s] for s in settled.codes], np.int64)
         return Read(variable, found.n_missing, column=sink.pop(name).column(order, code_type(len(order))))
 
     def _recode_numbers(self, name: str, read: Read, variable: Finite) -> Read:
         column = self._sink([name])[name]
         for start, stop in ranges(self.n_rows or 0, SAMPLE):
-            column.add(bin_codes(read.column.rows(start, stop), variable))
+            column.add(bin_codes(read.column[start:stop], variable))
         return replace(read, variable=variable, column=column.column(None, code_type(variable.n_states)))
 
     def _weigh(self, weight: Column) -> None:
         """Sum the weights of the rows, in the same tree as everything, and see whether they are whole numbers."""
         total, whole = Sum[float](), True
         for i, (a, b) in enumerate(ranges(self.n_rows or 0)):
-            w = weight.rows(a, b)
+            w = weight[a:b]
             total.add(i, sum_of(w))
             whole = whole and bool((w == np.floor(w)).all())
         self._set_total(total.value or 0.0)
@@ -266,6 +265,9 @@ class Local(Engine):
             self.require_complete(names)
         block, n = partial(self._block, columns), self._n_blocks
         workers = min(n_threads(threads), max(1, n))
+        if workers == 1:
+            blocks = map(block, range(n))
+            return step(with_count(blocks, what, n) if what and n > 1 else blocks).value
         length = max(1, n // (step.runs * workers))
         runs = [map(block, range(a, min(a + length, n))) for a in range(0, n, length)]
         sums = in_order((partial(step, run) for run in runs), workers)
@@ -316,7 +318,7 @@ class Local(Engine):
                 n_rows = len(next(iter(cells.values())))
                 weight = None if weights is None else cells[weights]
                 if weights is None and self._weight is not None:
-                    weight = self._weight.rows(start, start + n_rows)
+                    weight = self._weight[start : start + n_rows]
                 yield Block({n: cells[n] for n in encoders}, weight, number, {n: cells[n,] for n in keep})
                 start += n_rows
 
@@ -326,8 +328,8 @@ class Local(Engine):
 
     def _block(self, names: Sequence[str], number: int, size: int = ROWS) -> Block:
         start, stop = number * size, min((number + 1) * size, self.n_rows or 0)
-        weight = None if self._weight is None else self._weight.rows(start, stop)
-        return Block({n: self.seen[n].column.rows(start, stop) for n in names}, weight, number)
+        weight = None if self._weight is None else self._weight[start:stop]
+        return Block({n: self.seen[n].column[start:stop] for n in names}, weight, number)
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         if not keep and all(n in self.seen for n in names):
@@ -369,7 +371,7 @@ class Local(Engine):
     def fits_again(self, names: Sequence[str]) -> bool:
         """Whether another copy of columns fits into memory: who has the rows there may have a sample of them, too."""
         width = sum(self.seen[n].column.dtype.itemsize for n in names) + (8 if self.weighted else 0)
-        there = sum(c.array.nbytes for n in set(names) if isinstance(c := self.seen[n].column, Held))
+        there = sum(c.nbytes for n in set(names) if isinstance(c := self.seen[n].column, np.ndarray))
         return (self.n_rows or 0) * width <= max(self.options.memory_limit, 2 * there)
 
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
@@ -390,9 +392,11 @@ def hold_in_memory(
     """
     known = {n: as_declared(v) for n, v in variables.items()}
     cells = {n: np.concatenate([b.columns[n] for b in blocks]) for n in known}
+    for array in cells.values():
+        array.setflags(write=False)
     source = Encoded(known, cells, sum(block.n_rows for block in blocks), place)
     engine = Local(source, Options(dict(variables), memory_limit=memory_limit))
-    engine.seen = {n: Read(v, int(np.count_nonzero(is_missing(cells[n]))), column=Held(cells[n])) for n, v in known.items()}
+    engine.seen = {n: Read(v, int(np.count_nonzero(is_missing(cells[n]))), column=cells[n]) for n, v in known.items()}
     if any(block.weight is not None for block in blocks):
         engine.set_weights(np.concatenate([block.weights for block in blocks]))
     return engine

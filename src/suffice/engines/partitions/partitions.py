@@ -75,23 +75,17 @@ class Reader:
 
     def blocks(self, raw: Raw) -> Iterator[Block]:
         """The blocks of a table, which is encoded at once."""
-        whole = self._encode(raw)
+        weights, cells = self.options.weights, {n: _column(raw.table, n) for n in self.columns}
+        encoders: dict[str, Encoder] = {n: encoder_for(n, frame(n, cells[n], self.options), self.options) for n in self.names}
+        if weights is not None:
+            encoders[weights] = Weights(decimal=self.options.decimal or ".")
+        codes = {n: encode_column(n, encoder, cells[n]) for n, encoder in encoders.items()}
+        weight = None if weights is None else codes.pop(weights)
+        whole = Block(codes, weight, raw.number, {n: cells[n] for n in self.keep})
         for i, (start, stop) in enumerate(ranges(whole.n_rows)):
             columns = {n: c[start:stop] for n, c in whole.columns.items()}
             kept = {n: c[start:stop] for n, c in whole.kept.items()}
             yield Block(columns, None if whole.weight is None else whole.weight[start:stop], raw.number + i, kept)
-
-    def _encode(self, raw: Raw) -> Block:
-        weights = self.options.weights
-        cells = {n: _column(raw.table, n) for n in (*self.names, *self.keep)}
-        columns = {n: self._codes(n, cells[n]) for n in self.names}
-        weight = None
-        if weights is not None:
-            weight = self._codes(weights, _column(raw.table, weights), Weights(decimal=self.options.decimal or "."))
-        return Block(columns, weight, raw.number, {n: cells[n] for n in self.keep})
-
-    def _codes(self, name: str, cells: Any, encoder: Encoder | None = None) -> Any:
-        return encode_column(name, encoder or encoder_for(name, frame(name, cells, self.options), self.options), cells)
 
 
 def frame(name: str, cells: Any, options: Options) -> FrameSource:

@@ -219,7 +219,15 @@ def _sorting() -> Iterator[None]:
 
 
 def from_frame(x: Any) -> FrameSource:
-    """A data frame that narwhals knows, or whatever passes itself on as an Arrow table."""
+    """Columns by name, a relation, a data frame that narwhals knows, or whatever passes itself on as an Arrow table."""
+    if isinstance(x, np.ndarray) and x.dtype.names is None:
+        raise DataError("an array has no names of columns; give a dict of columns, such as dict(zip(names, x.T))")
+    if isinstance(x, (Mapping, np.ndarray)):
+        return from_columns(x if isinstance(x, Mapping) else {n: x[n] for n in x.dtype.names})
+    if type(x).__name__ == "DuckDBPyRelation":
+        return Relation(x)
+    if type(x).__name__ == "Sequences":
+        raise DataError("these are sequences, which a template is for; their rows, as if each stood alone, are sequences.data")
     try:
         frame = nw.from_native(x)
     except nw.exceptions.DuplicateError:

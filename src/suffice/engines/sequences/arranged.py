@@ -12,7 +12,7 @@ import numpy as np
 
 from suffice.basis.libraries import pa
 from suffice.engines.engine import ROWS, Array, Bits, Block, Engine, T, View, ranges
-from suffice.engines.local.columns import Column, Held, Nothing, spill
+from suffice.engines.local.columns import Column, Nothing, spill
 from suffice.engines.local.local import Local, hold_in_memory
 from suffice.engines.local.local_bits import LocalBits
 from suffice.engines.reading.frames import in_sorted_order
@@ -39,7 +39,7 @@ def external(rows: Keyed, names: Sequence[str], gaps: Refuse | Missing) -> tuple
     at = columns[ROW]
     for start, stop in ranges(rows.n_rows or 0, CHUNK):
         keys = _keys(rows, columns, start, stop)
-        looked.add(*keys, lambda sequence, time, row: rows.refuse_twice(sequence, time, int(at.rows(row, row + 1)[0])))
+        looked.add(*keys, lambda sequence, time, row: rows.refuse_twice(sequence, time, int(at[row : row + 1][0])))
     n_put = gaps.n_put(looked, rows.times, rows.labels, 8 * len(names) + 24, rows.options.memory_limit)
     if n_put:
         columns = _fill_gaps(rows, _columns(rows, names) if there else columns, looked.spacing)
@@ -78,7 +78,7 @@ def _sort_columns(rows: Keyed, names: Sequence[str]) -> Columns:
     """The same columns, and the rows they came from, in the order of the keys."""
     columns = _columns(rows, names)
     sink, keys = spill(), [k for k in (BY, ORDER, ROW) if k in columns]
-    parts = ({k: c.rows(start, stop) for k, c in columns.items()} for start, stop in ranges(rows.n_rows or 0, 2**17))
+    parts = ({k: c[start:stop] for k, c in columns.items()} for start, stop in ranges(rows.n_rows or 0, 2**17))
     types = {k: c.dtype for k, c in columns.items()}
     for part in in_sorted_order(parts, types, keys, rows.options.memory_limit):
         for k in (k for k, cells in part.items() if len(cells)):
@@ -90,8 +90,8 @@ def _keys(rows: Keyed, columns: Mapping[Any, Column], start: int, stop: int) -> 
     """The keys of some rows in their order, as they were read or as they were sorted."""
     if ORDER not in columns:
         return rows.keys_of(start, stop)
-    by = columns[BY].rows(start, stop) if BY in columns else np.broadcast_to(np.int32(0), stop - start)
-    return by, columns[ORDER].rows(start, stop)
+    by = columns[BY][start:stop] if BY in columns else np.broadcast_to(np.int32(0), stop - start)
+    return by, columns[ORDER][start:stop]
 
 
 def _fill_gaps(rows: Keyed, columns: Columns, spacing: int) -> Columns:
@@ -107,9 +107,9 @@ def _fill_gaps(rows: Keyed, columns: Columns, spacing: int) -> Columns:
             if k == ORDER:
                 sink[k].add(times_with_gaps(order, before, spacing))
             elif k in (BY, WEIGHT):
-                sink[k].add(np.repeat(column.rows(start, stop), before + 1))
+                sink[k].add(np.repeat(column[start:stop], before + 1))
             else:
-                sink[k].add(with_gaps(column.rows(start, stop), before))
+                sink[k].add(with_gaps(column[start:stop], before))
     return {k: sink.pop(k).column(None, c.dtype) for k, c in columns.items()}
 
 
@@ -144,13 +144,13 @@ class SortedKeys:
 
     def arrangement(self, n_put: int, spacing: int = 0) -> Arrangement:
         """The arrangement, with so many steps put in, which are `spacing` apart if these rows are not all there are."""
-        position: Column = AsGiven() if self.at is None else Held(self.at)
+        position: Column = AsGiven() if self.at is None else self.at
         lengths, order, step = self.looked.lengths, self.order, spacing or self.looked.spacing
         if n_put and order is not None:
             before = self.lacking(step)
             lengths, order = self.looked.filled_lengths(step), times_with_gaps(order, before, step)
-            position = Held(with_gaps(position.rows(0, len(self.by)), before))
-        times = None if self.times is None or order is None else replace(self.times, column=Held(np.asarray(order)))
+            position = with_gaps(position[0 : len(self.by)], before)
+        times = None if self.times is None or order is None else replace(self.times, column=np.asarray(order))
         return Arrangement(self.rows.labels, lengths, position, times, step or None, n_put)
 
 
@@ -158,7 +158,7 @@ def refuse_changes(weight: Column, arrangement: Arrangement, where: Callable[[in
     """Refuse weights that are not the same for all rows of a sequence."""
     for start, stop in ranges(arrangement.n_rows, CHUNK):
         first = max(0, start - 1)
-        w = weight.rows(first, stop)
+        w = weight[first:stop]
         changes = first + np.flatnonzero(w[1:] != w[:-1]) + 1
         inside = changes[~np.isin(changes, arrangement.starts)]
         if len(inside):
@@ -183,7 +183,7 @@ class Arranged(Local):
         weight: Column | None = None,
         input_place: Callable[[int], str] | None = None,
     ) -> None:
-        super().__init__(rows.source, rows.options, rows._noted.told)
+        super().__init__(rows.source, rows.options, rows)
         rows.require(())
         self.rows, self.names, self.arrangement, self.gaps = rows, tuple(names), arrangement, gaps
         self.input_place = input_place or rows.source.place
@@ -191,7 +191,7 @@ class Arranged(Local):
         self.keys, self.notes, self.n_rows = rows.keys, rows.notes, arrangement.n_rows
         self.weighted, self.weight = rows.weighted, float(arrangement.n_rows)
         if rows._weight is not None:
-            self._weight = weight or self._in_place(rows._weight, carry=True)
+            self._weight = self._in_place(rows._weight, carry=True) if weight is None else weight
             refuse_changes(self._weight, arrangement, self._where)
             self._weigh(self._weight)
 
@@ -216,13 +216,14 @@ class Arranged(Local):
         """A column in the arrangement. A step that was put in has no cell or, with `carry`, that of the step before."""
         if self._placed or isinstance(column, Nothing):
             return column
-        at, cells = self.arrangement.position.rows(0, self.n_rows or 0), column.rows(0, self.rows.n_rows or 0)
+        at, cells = self.arrangement.position[0 : self.n_rows or 0], column[0 : self.rows.n_rows or 0]
         if carry:
-            return Held(cells[at[np.maximum.accumulate(np.where(at < 0, 0, np.arange(len(at))))]])
+            at = at[np.maximum.accumulate(np.where(at < 0, 0, np.arange(len(at))))]
         placed = cells[at]
-        if self.arrangement.n_put:
+        if self.arrangement.n_put and not carry:
             placed[at < 0] = np.nan if placed.dtype.kind == "f" else np.iinfo(placed.dtype).max
-        return Held(placed)
+        placed.setflags(write=False)
+        return placed
 
     def declare(self, variables: Any) -> Engine:
         rows: Any = self.rows.declare(variables)
@@ -251,8 +252,8 @@ class Arranged(Local):
         if size:
             return super()._block(names, number, size)
         start, stop = self.arrangement.rows_of(number)
-        weight = None if self._weight is None else self._weight.rows(start, stop)
-        columns = {n: self.seen[n].column.rows(start, stop) for n in names}
+        weight = None if self._weight is None else self._weight[start:stop]
+        columns = {n: self.seen[n].column[start:stop] for n in names}
         return Block(columns, weight, number, lengths=self.arrangement.lengths_of(number))
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
@@ -274,7 +275,7 @@ class Arranged(Local):
         batches = list(self.source.batches(names))
         columns = {n: pa.chunked_array([b[n] for b in batches]) for n in names}
         if not isinstance(self.arrangement.position, AsGiven):
-            at = self.arrangement.position.rows(0, self.n_rows or 0)
+            at = self.arrangement.position[0 : self.n_rows or 0]
             columns = {n: c.take(pa.array(at, mask=at < 0)) for n, c in columns.items()}
         return {n: c.combine_chunks() for n, c in columns.items()}
 

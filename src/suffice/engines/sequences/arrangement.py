@@ -35,8 +35,8 @@ class AsGiven:
 
     dtype = np.dtype(np.int64)
 
-    def rows(self, start: int, stop: int) -> Array:
-        return np.arange(start, stop)
+    def __getitem__(self, rows: slice) -> Array:
+        return np.arange(rows.start, rows.stop)
 
 
 class Fetched:
@@ -45,8 +45,8 @@ class Fetched:
     def __init__(self, fetch: Callable[[], Array], dtype: npt.DTypeLike = np.int64) -> None:
         self._fetch, self.dtype = fetch, np.dtype(dtype)
 
-    def rows(self, start: int, stop: int) -> Array:
-        return self._rows[start:stop]
+    def __getitem__(self, rows: slice) -> Array:
+        return self._rows[rows]
 
     @cached_property
     def _rows(self) -> Array:
@@ -89,7 +89,7 @@ class Arrangement:
     @cached_property
     def is_as_given(self) -> bool:
         """Whether the rows lie as those of the input do."""
-        return bool(np.array_equal(self.position.rows(0, self.n_rows), np.arange(self.n_rows)))
+        return bool(np.array_equal(self.position[0 : self.n_rows], np.arange(self.n_rows)))
 
     @cached_property
     def spans(self) -> dict[int, tuple[int, int]]:
@@ -113,7 +113,7 @@ class Arrangement:
 
     def where(self, row: int, place: Callable[[int], str]) -> str:
         """Where a row stands, for a person; `place` says it of a row of the input."""
-        (label, step), at = self.find(row), int(self.position.rows(row, row + 1)[0])
+        (label, step), at = self.find(row), int(self.position[row : row + 1][0])
         return f"sequence {label!r}, step {step} ({'put in for a gap' if at < 0 else place(at)})"
 
     def pick(self, here: npt.NDArray[np.bool_]) -> Arrangement:
@@ -134,7 +134,7 @@ class Arrangement:
 
 def _rows_of(here: npt.NDArray[np.bool_], lengths: Ints, column: Column) -> Array:
     """The rows of a column that the sequences have that are here."""
-    return column.rows(0, int(lengths.sum()))[np.repeat(here, lengths)]
+    return column[0 : int(lengths.sum())][np.repeat(here, lengths)]
 
 
 def starts_of(lengths: Ints) -> Ints:

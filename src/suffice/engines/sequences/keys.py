@@ -21,7 +21,7 @@ from suffice.engines.encoding.encode import Encoder, Wrong, first_rows, texts
 from suffice.engines.encoding.numbers import NotANumber, NumberEncoder, Weights
 from suffice.engines.encoding.sources import Categories, Kind, Source, readable
 from suffice.engines.engine import Array, ranges
-from suffice.engines.local.columns import Column, Held, Nothing, Sink
+from suffice.engines.local.columns import Column, Nothing, Sink
 from suffice.engines.local.local import Local
 from suffice.errors import DataError, listing
 from suffice.errors.remedies import argument
@@ -249,12 +249,10 @@ class Keyed(Local):
     """Local rows of which two columns are keys: an id of the sequence, and an order. Either may be absent."""
 
     def __init__(self, rows: Local, by: str | None, order: str | None) -> None:
-        super().__init__(rows.source, rows.options, rows._noted.told)
+        super().__init__(rows.source, rows.options, rows)
         self.by, self.order = by, order
         self.keys = tuple(k for k in (by, order) if k is not None)
         self.names = tuple(n for n in self.names if n not in (by, order))
-        if rows.weighted and rows.weights is None:
-            self._weight, self.weighted, self.weight = rows._weight, True, None
         if self.source.stable:
             self._share(rows)
         self._keys_read = False
@@ -314,15 +312,15 @@ class Keyed(Local):
 
     def keys_of(self, start: int, stop: int) -> tuple[Array, Array | None]:
         """The sequence of some rows, by its number, and their order."""
-        by = np.broadcast_to(np.int32(0), stop - start) if self.id_codes is None else self.id_codes.rows(start, stop)
-        return by, None if self.times is None else self.times.column.rows(start, stop)
+        by = np.broadcast_to(np.int32(0), stop - start) if self.id_codes is None else self.id_codes[start:stop]
+        return by, None if self.times is None else self.times.column[start:stop]
 
     def in_memory(self, names: Sequence[str]) -> bool:
         """Whether the keys are in memory, and these columns are or fit beside them."""
         there = [self.seen[n].column for n in names if n in self.seen]
         keys = [c for c in (self.id_codes, self._weight, self.times and self.times.column) if c is not None]
         need = self._bytes + self.source.n_bytes([n for n in names if n not in self.seen])
-        return all(isinstance(c, (Held, Nothing)) for c in (*there, *keys)) and need <= self.options.memory_limit
+        return all(isinstance(c, (np.ndarray, Nothing)) for c in (*there, *keys)) and need <= self.options.memory_limit
 
     def refuse_twice(self, sequence: int, time: Any, row: int) -> None:
         """Refuse a pair of keys that is there twice, the second time in this row of the input."""

@@ -17,7 +17,6 @@ from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.sources import Options
 from suffice.engines.engine import Block, Engine, Step, Sum, T, View
-from suffice.engines.local.columns import Held
 from suffice.engines.local.local import Local
 from suffice.engines.partitions.partitions import ForEach, Partitions, PartitionWork, Reader, place
 from suffice.engines.reading.frames import FrameSource
@@ -52,10 +51,11 @@ class KeyColumns:
         """The keys of the rows of a partition, in their order."""
         n = sum(block.n_rows for block in blocks)
         columns = {k: pa.chunked_array([block.kept[k] for block in blocks]) for k in self.names}
-        told: set[object] = {(TEXT_ORDER, self.order)}  # the user is told of it once, and not by each partition
-        rows = Keyed(Local(OwnRows(columns, n, blocks), Options(missing=self.missing), told), self.by, self.order)
-        rows.read_keys(())
-        return SortedKeys.of(rows)
+        rows = Local(OwnRows(columns, n, blocks), Options(missing=self.missing))
+        rows.told.add((TEXT_ORDER, self.order))  # the user is told of it once, and not by each partition
+        keyed = Keyed(rows, self.by, self.order)
+        keyed.read_keys(())
+        return SortedKeys.of(keyed)
 
 
 class OwnRows(FrameSource):
@@ -105,8 +105,8 @@ class LookAtKeys:
         own = self.keys.sort_rows(rows)
         if any(block.weight is not None for block in rows):
             arrangement, weight = own.arrangement(0), np.concatenate([block.weights for block in rows])
-            at = arrangement.position.rows(0, len(weight))
-            refuse_changes(Held(weight[at]), arrangement, lambda row: arrangement.where(row, own.rows.source.place))
+            at = arrangement.position[0 : len(weight)]
+            refuse_changes(weight[at], arrangement, lambda row: arrangement.where(row, own.rows.source.place))
         times = None if own.times is None else replace(own.times, column=AsGiven(), words=own.times.words and own.times.words[:1])
         return KeysOf(rows[0].number, len(own.by), own.rows.labels, own.looked, bool(own.rows.notes), times)
 
@@ -126,7 +126,7 @@ class Arranging(Generic[R]):
     def _arrange(self, rows: Sequence[Block]) -> Iterator[Block]:
         own, spacing = self.keys.sort_rows(rows), self.keys.spacing
         arrangement = own.arrangement(1 if spacing else 0, spacing or 0)
-        at = arrangement.position.rows(0, arrangement.n_rows)
+        at = arrangement.position[0 : arrangement.n_rows]
         before = own.lacking(spacing) if spacing else None
         columns = {n: _place_cells(np.concatenate([b.columns[n] for b in rows]), at, before) for n in rows[0].columns}
         weight = None if rows[0].weight is None else _place_cells(np.concatenate([b.weights for b in rows]), at, None)
@@ -163,8 +163,8 @@ class PlacesOf:
         arrangement = self.keys.sort_rows(rows).arrangement(1 if spacing else 0, spacing or 0)
         n, times = arrangement.n_rows, arrangement.times
         if self.what == "times" and times is not None:
-            return times.to_user(times.column.rows(0, n))
-        return arrangement.position.rows(0, n)
+            return times.to_user(times.column[0:n])
+        return arrangement.position[0:n]
 
 
 class Parted(Viewed):

@@ -169,7 +169,7 @@ class Sequences:
     @property
     def position(self) -> Ints:
         """The row of the input for each step, from 0; -1 for a step that was put in for a gap."""
-        return self.arrangement.position.rows(0, self.n_steps)
+        return self.arrangement.position[0 : self.n_steps]
 
     def in_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of steps (last axis) in the order of the rows as they were given, without steps that were put in for gaps."""
@@ -183,7 +183,7 @@ class Sequences:
     def order_values(self) -> npt.NDArray[Any] | None:
         """The order of each step: numbers as float64, dates and times as datetime64, else texts; None without an order."""
         times = self.arrangement.times
-        return None if times is None else times.to_user(times.column.rows(0, self.n_steps))
+        return None if times is None else times.to_user(times.column[0 : self.n_steps])
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -114,7 +114,7 @@ def gather(
             )
     rows = rows.select(graph.nodes)
     try:
-        wanted = requests(graph, rows.schema)
+        wanted = requests(graph, rows.engine.variables(rows.columns))
     except FitError:
         rows.require_complete(graph.nodes)  # a column without values has no type: that is the reason to give
         raise

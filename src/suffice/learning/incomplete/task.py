@@ -92,8 +92,8 @@ def task_of(
         )
     if families:
         rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
-    schema = rows.schema
-    variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
+    found = rows.engine.variables(rows.columns)
+    variables = {n: unseen.get(n) or found[n] for n in graph.nodes}
     if linked := (*ties, *getattr(dag, "alike", ())):
         wider = alike(linked, variables)
         rows, variables = rows.with_variables({n: v for n, v in wider.items() if n not in unseen}), {**variables, **wider}
