@@ -60,14 +60,12 @@ class Local(Engine):
         self.seen: dict[str, Read] = {}
         self.told: set[object] = set() if like is None else like.told
         self._noted = Notes(self.told)
-        self.notes = self._noted.all
-        self.n_rows = source.n_rows
+        self.notes, self.n_rows = self._noted.all, source.n_rows
         self.weight = None if self.n_rows is None or self.weighted else float(self.n_rows)
         self._weight: Column | None = None
         self._weighed = False
         self._found: dict[str, CellsFound] = {}
-        self._bytes = 0
-        self._streamed = False
+        self._bytes, self._streamed = 0, False
         if like is not None and like.weights is None and like.weighted:
             self._weight, self.weighted, self.weight = like._weight, True, None
         for message in source.notes:
@@ -166,8 +164,7 @@ class Local(Engine):
 
     def _encode_columns(self, encoders: Mapping[str, Encoder]) -> Sink:
         """Columns, encoded in one pass over the rows."""
-        sink = self._sink(list(encoders))
-        n_rows = 0
+        sink, n_rows = self._sink(list(encoders)), 0
         for chunks, _, n in encode(self.source, encoders):
             for name, chunk in chunks.items():
                 if len(chunk):
