@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -19,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import suffice as sf
+from ways import command
 
 
 def seconds(work: Callable[[], Any], times: int) -> list[float]:
@@ -80,7 +82,29 @@ def measured() -> dict[str, float]:
         "log_prob with gaps, 10k rows": least(lambda: bn.log_prob(half), 12),
         "impute, 5 draws": median(lambda: bn.impute(half, draws=5), 2),
         "bootstrap of hill climbs, 20 x 5k": median(lambda: sf.bootstrap(some[5_000], method=sf.HillClimb(), n=20), 3),
+        **little(rows.slice(0, 2_000).to_pandas()),
     }
+
+
+def little(rows: Any) -> dict[str, float]:
+    """Calls on little data, where what the library does around its kernels is most of the time."""
+    bn, asia = sf.load("alarm"), sf.load("asia")
+    few = asia.sample(500, seed=0).to_pandas()
+    gaps = few.assign(lung=few["lung"].where(np.arange(len(few)) % 7 > 0))
+    known, hidden = sf.fit(asia.dag, few, prior=sf.BDeu(1)), [sf.Finite("h", ["a", "b"])]
+    dag, evidence = sf.Dag("h -> lung; h -> bronc; h -> smoke"), {"smoke": "yes"}
+    with tempfile.TemporaryDirectory() as folder:
+        place, model = Path(folder) / "numbers.csv", str(Path(folder) / "model.json")
+        place.write_text("x,y\n" + "".join(f"{(7 * i) % 13 / 2},{'no' if (i * i) % 7 < 3 else 'yes'}\n" for i in range(200)))
+        words = ("fit", "x -> y", str(place), "-o", model, "--family", "y=logistic")
+        return {
+            "fit, 2,000 rows": least(lambda: sf.fit(bn.dag, rows, prior=sf.BDeu(1))),
+            "EM, a hidden variable, 500 rows": least(lambda: sf.em(dag, few, hidden=hidden, starts=2)),
+            "EM, gaps, 500 rows": least(lambda: sf.em(asia.dag, gaps, prior=sf.BDeu(1))),
+            "query": least(lambda: known.query("dysp", evidence)),
+            "query with an interval": least(lambda: known.query("dysp", evidence, interval=0.95)),
+            "suffice fit, a regression, 200 rows": least(lambda: command(*words)),
+        }
 
 
 if __name__ == "__main__":
