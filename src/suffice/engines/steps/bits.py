@@ -240,7 +240,7 @@ class TableGroups(NamedTuple):
         if len(self.prefix) == 1:
             ends = np.linspace(0, len(self.ext), n + 1).astype(int)
         else:
-            cuts = np.searchsorted(np.cumsum(cost) / float(cost.sum()), np.linspace(0, 1, 4 * n + 1)[1:-1]) + 1
+            cuts = np.searchsorted(np.cumsum(cost), np.linspace(0, cost.sum(), 4 * n + 1)[1:-1]) + 1
             ends = self.ext_first[np.concatenate([[0], cuts, [len(self.prefix)]]).clip(0, len(self.prefix))]
         parts = []
         for a, b in pairwise(np.unique(ends).tolist()):  # all of one group, or of whole ones
