@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import zipfile
 from contextlib import suppress
 
@@ -60,6 +62,16 @@ def test_sparse_counts_are_the_dense_ones(a: Counts, b: Counts, background: floa
     assert np.allclose((sparse + prior).marginal(["x"]).dense(), (a.values + background).sum(1))
     assert np.isclose((sparse + prior).total, a.values.sum() + 6 * background)
     assert np.array_equal(sparse.marginal(["y", "x"]).dense(), a.values.T)
+
+
+@pytest.mark.parametrize("name", ["weight", "suppression"])
+def test_statistics_never_change(name: str) -> None:
+    own = Statistics([counts([[1, 2, 3], [4, 5, 6]])], 21)
+    for value in (own, copy.deepcopy(own), pickle.loads(pickle.dumps(own))):
+        with pytest.raises(AttributeError, match=f"the {name} of statistics never changes"):
+            setattr(value, name, 5)
+        assert value.weight == 21
+        assert value == own
 
 
 def test_taking_away_what_was_never_there_is_refused_by_cell() -> None:

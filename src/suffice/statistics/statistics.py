@@ -129,6 +129,11 @@ class Statistics:
             elif mine is not None and not isinstance(mine, Finite) and isinstance(own, NotNormal):
                 self._variables[own.name] = own
 
+    def __setattr__(self, name: str, value: object) -> None:
+        if name[:1] != "_" and hasattr(self, name):  # copies and pickles set it once
+            raise AttributeError(f"the {name} of statistics never changes; make others")
+        super().__setattr__(name, value)
+
     def with_variables(self, variables: Iterable[Variable]) -> Statistics:
         """The same statistics, of variables whose families were chosen."""
         return Statistics(self, self.weight, (*self._variables.values(), *variables), self.suppression)
