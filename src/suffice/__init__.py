@@ -40,7 +40,7 @@ _NAMES = {
     "models.networks": "BayesNet MarkovNet",
     "models.chain": "Chain",
     "models.crf": "Crf",
-    "models.bde": "BDe",
+    "models.divergence": "BDe",
     "models.linear_chain.windows": "LinearChain Window",
     "models.undirected.log_linear": "Ising LogLinear Pairwise",
     "objectives": "Conditional ContrastiveDivergence L1 L2 Likelihood Margin MaxEntropy PseudoLikelihood",
@@ -108,7 +108,7 @@ if TYPE_CHECKING:
     from suffice.models.networks import BayesNet as BayesNet, MarkovNet as MarkovNet
     from suffice.models.chain import Chain as Chain
     from suffice.models.crf import Crf as Crf
-    from suffice.models.bde import BDe as BDe
+    from suffice.models.divergence import BDe as BDe
     from suffice.models.linear_chain.windows import LinearChain as LinearChain, Window as Window
     from suffice.models.undirected.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
     from suffice.objectives import (

@@ -7,7 +7,7 @@ from suffice.families.priors.empirical_bayes import EmpiricalBayes
 from suffice.families.priors.number_priors import KnownVariance
 from suffice.families.priors.priors import K2, BDeu, BDs, BGe, Dirichlet, Gamma, NormalInverseGamma, NormalWishart
 from suffice.learning.graph_score import by_evidence
-from suffice.models.bde import BDe
+from suffice.models.divergence import BDe
 
 __all__ = [
     "K2", "BDe", "BDeu", "BDs", "BGe", "Conjugate", "Dirichlet", "EmpiricalBayes", "Gamma", "HierarchicalDirichlet",

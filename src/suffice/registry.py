@@ -44,7 +44,7 @@ PLACES: dict[str, dict[str, str]] = {
         "families.hierarchical.logistic_normal": "logistic-normal",
         "families.priors.number_priors": "nig bge gamma known-variance",
         "families.priors.conjugate": "conjugate",
-        "models.bde": "",
+        "models.divergence": "",
         "models.parts.sharing": "",
     },
     "scores": {"scores": "bic aic loglik", "structure.undirected.selection": "ebic"},

@@ -12,8 +12,8 @@ from suffice.learning.complete.project import Projection
 from suffice.learning.em import EmRun
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.undirected.rbm import RbmRun
-from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
-from suffice.models.questions.answers.mixture import Mixture
+from suffice.models.questions.answers import Distribution, Marginals, MostProbable
+from suffice.models.questions.mixture import Mixture
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
 from suffice.recipes.calibration import Calibration

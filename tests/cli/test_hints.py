@@ -161,7 +161,7 @@ PYTHON_ONLY = {
     *(f"recipes/{n}.py" for n in ("classifiers", "compared_fits", "cross_validation", "learn")),
     *(f"recipes/latent/{n}.py" for n in ("factors", "hmm", "mixture")),
     *(f"learning/{n}.py" for n in ("gradient", "graph_score", "complete/lms", "complete/plates", "complete/project")),
-    *(f"models/{n}.py" for n in ("bde", "undirected/features", "estimates/updated")),
+    *(f"models/{n}.py" for n in ("undirected/features",)),
     "graphs/text.py", "structure/order_mcmc.py", "pictures/svg.py",
 }  # fmt: skip
 """Rooms and files whose messages no command can meet, as none calls them so; `cli` speaks of options anyway."""
@@ -174,7 +174,7 @@ NOT_MET = (
     "a log-linear model needs a generator", "a window needs at least one place", "mdl bins need", "a maximum of parents is",
     "draws= gives several tables", "say where, engine=Spark", "scan(data, weights=...)",
     "an engine is Spark(session)", "K2 has no number", "EmpiricalBayes takes one prior", "Evidence needs a prior",
-    "a GraphPosterior is of", "a score is LogLikelihood()", "a method is an object such as", "cannot have the family",
+    "BDe needs the network", "a GraphPosterior is of", "a score is LogLikelihood()", "a method is an object such as", "cannot have the family",
     "objective='NAME' is prior='NAME'",  # the command says it of its own words, as it does what follows
     "a prior by node names", "the pseudo-counts 'NAME'", "the prior of 'NAME' is None", "statistics are of complete",
     "statistics of every family", "sample needs the number", "a template is", "that is asked of a Chain", "a linear chain reads",

@@ -17,7 +17,7 @@ from suffice.families.priors.empirical_bayes import EmpiricalBayes, highest_poin
 from suffice.families.priors.pooling import LOWEST, _digamma_rise, _mean_at, _Profile, _Rows, _trigamma_fall
 from suffice.families.priors.priors import K2, BDeu, BDs, Dirichlet, Gamma, NormalInverseGamma, Several
 from suffice.learning.graph_score import by_evidence
-from suffice.models.bde import BDe
+from suffice.models.divergence import BDe
 from suffice.statistics import Counts
 
 SOME = np.array([[8.0, 2, 1], [3, 7, 0], [6, 4, 2], [1, 9, 0]])

@@ -18,8 +18,8 @@ from suffice.families import family_of
 from suffice.families.by_hand import Rates
 from suffice.families.poisson import PoissonNode, PoissonRates
 from suffice.families.priors.priors import Gamma
-from suffice.models.questions.answers.densities import PoissonParts
-from suffice.models.questions.answers.mixture import Mixture
+from suffice.models.questions.densities import PoissonParts
+from suffice.models.questions.mixture import Mixture
 from suffice.statistics import Moments
 from suffice.statistics.derived import log_factorials
 

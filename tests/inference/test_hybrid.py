@@ -19,8 +19,8 @@ from suffice.incomplete import rows as inference_rows
 from suffice.incomplete.rows import RowEvidence
 from suffice.inference.numbers import hybrid as inference_hybrid
 from suffice.models.questions import exact
-from suffice.models.questions.answers.answers import Distribution
-from suffice.models.questions.answers.mixture import Mixture, NormalParts
+from suffice.models.questions.answers import Distribution
+from suffice.models.questions.mixture import Mixture, NormalParts
 from suffice.models.questions.question import evidence_codes
 from suffice.models.rows.posteriors import by_densities
 from tests.hybrid_oracles import (

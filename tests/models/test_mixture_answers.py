@@ -10,8 +10,8 @@ import pytest
 
 import suffice as sf
 from suffice.inference.sampling.sampling import Chained, Weighted
-from suffice.models.questions.answers.densities import DrawnParts, NormalParts, PoissonParts, ResponseParts
-from suffice.models.questions.answers.mixture import Mixture
+from suffice.models.questions.densities import DrawnParts, NormalParts, PoissonParts, ResponseParts
+from suffice.models.questions.mixture import Mixture
 
 COST = sf.results.RegressionCpd(
     sf.Real("x"), (sf.Finite("ill", ["no", "yes"]),), sf.regressions.GammaLog(), 0.0, [np.log(3.0)], dispersion=0.5

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.errors import ModelError, SchemaError, TooLarge
 from suffice.families.protocol.family import Interval
-from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
+from suffice.models.questions.answers import Distribution, Marginals, MostProbable
 from suffice.models.questions.question import evidence_codes
 from tests import oracles
 
@@ -501,11 +501,11 @@ def test_draws_that_rule_the_evidence_out_concern_only_what_depends_on_it(ess: f
 def test_draws_of_all_marginals_that_would_not_fit_are_taken_node_by_node(monkeypatch: pytest.MonkeyPatch) -> None:
     bn = sf.fit("x -> y", {"x": ["a", "b"] * 9, "y": ["a", "a", "b"] * 6}, prior=sf.Dirichlet(1))
     whole = bn.marginals(interval=0.9)
-    monkeypatch.setattr("suffice.models.questions.intervals.intervals.MAX_NUMBERS", 2500)
+    monkeypatch.setattr("suffice.models.questions.intervals.MAX_NUMBERS", 2500)
     assert np.allclose(bn.marginals(interval=0.9)["y"].interval, whole["y"].interval)
 
 
-ALL_NODES = "suffice.models.questions.intervals.all_nodes"
+ALL_NODES = "suffice.models.questions.marginal_intervals"
 
 
 @pytest.fixture(scope="module")
@@ -540,7 +540,7 @@ def test_intervals_that_a_time_limit_leaves_no_time_for_are_named(
 def test_the_clock_is_looked_at_between_draws(fitted_asia: sf.BayesNet, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
     monkeypatch.setattr("suffice.iteration.Progress.seconds", property(lambda _: float(next(ticks))))
-    monkeypatch.setattr("suffice.models.questions.intervals.intervals.CELLS", 1)  # a draw at a time
+    monkeypatch.setattr("suffice.models.questions.intervals.CELLS", 1)  # a draw at a time
     with pytest.warns(sf.SufficeNote, match="told without an interval"):
         found = fitted_asia.marginals(interval=0.9, time_limit=300)  # ticks, of which a thousand draws take a thousand
     assert all(found[name].interval is None for name in found)

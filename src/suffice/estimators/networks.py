@@ -29,7 +29,7 @@ from suffice.families.regressions.logistic import Logistic
 from suffice.graphs import Dag
 from suffice.learning.complete.irls import fit_regression
 from suffice.learning.fit import fit
-from suffice.models.estimates.estimated import estimate_network
+from suffice.models.estimated import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.recipes import classifiers as recipes
 from suffice.recipes.learn import PRIOR, learn

@@ -36,7 +36,7 @@ from suffice.learning.incomplete.starts import FEW, nearest_pairs, profiles
 from suffice.learning.incomplete.task import of_sequences
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
-from suffice.models.parts.hidden_numbers import conventions_in_words
+from suffice.models.parts.parameter_covariance import conventions_in_words
 from suffice.models.parts.sharing import shared_in_words
 from suffice.variables import Finite
 

@@ -26,7 +26,7 @@ from suffice.learning.incomplete.task import Task, graph_and_ties, of_sequences,
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
 from suffice.limits import COPIES, LIMITS, Budget, Limits, check_room, options_of
-from suffice.models.estimates.estimated import estimate_network, replace_cpds
+from suffice.models.estimated import estimate_network, replace_cpds
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, agreeing, check_families

@@ -29,7 +29,7 @@ from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.task import of_sequences
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
-from suffice.models.parts.hidden_numbers import conventions_in_words
+from suffice.models.parts.parameter_covariance import conventions_in_words
 from suffice.statistics.counts import describe
 
 if TYPE_CHECKING:

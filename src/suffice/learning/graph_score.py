@@ -22,7 +22,7 @@ from suffice.learning.complete.irls import fitted_regressions
 from suffice.learning.complete.plates import Plate
 from suffice.learning.incomplete.task import graph_and_ties, of_sequences
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
-from suffice.models.estimates.estimated import free_nodes
+from suffice.models.estimated import free_nodes
 from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, pool_statistics, tied_prior
 from suffice.models.undirected.features import is_undirected

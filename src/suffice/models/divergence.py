@@ -1,4 +1,5 @@
-"""Entropy and Kullback–Leibler divergence of networks, and of data as the distribution of its rows.
+"""What a network expects of rows: entropy and Kullback–Leibler divergence, of data as the distribution of its rows, too; and BDe,
+the prior that imagines rows drawn from a network (Heckerman, Geiger & Chickering 1995).
 
     H(p)      = − E_p[ln p]
     KL(p‖q)   = E_p[ln p] − E_p[ln q],    E_p[ln q] = Σᵢ E_p[ln q(xᵢ | parents of xᵢ in q)]
@@ -10,6 +11,8 @@ the q of a graph with the least KL(data‖q); `project` finds it for networks, t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,12 +20,14 @@ import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import DataError, ModelError, listing
+from suffice.errors import DataError, FitError, ModelError, listing, nearest
 from suffice.errors.remedies import WITH_BINS
+from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Cpd
 from suffice.models.networks import BayesNet
-from suffice.models.questions.expected import Expected, closed_form, entropy_given_parents
-from suffice.variables import Finite, is_whole
+from suffice.models.questions.expected import Expected, closed_form, entropy_given_parents, marginal
+from suffice.statistics import Counts
+from suffice.variables import Finite, Variable, is_whole
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
@@ -98,3 +103,40 @@ def entropy_of_weights(weights: npt.NDArray[np.float64]) -> float:
     # Exact sums, as the order of the rows is that of their states, which one source of the data has otherwise than another.
     share = w / math.fsum(w.tolist())
     return -math.fsum((share * np.log(share)).tolist())
+
+
+@dataclass(frozen=True)
+class BDe(Prior):
+    """`ess` imagined rows, spread over each table as the network `network` would. Score equivalent.
+
+    >>> x = Finite("x", ["a", "b"])
+    >>> BDe(BayesNet("x", {"x": [0.25, 0.75]}, [x]), ess=8).imagine(x, []).values
+    array([2., 6.])
+    """
+
+    worth = "ess"
+    types = ("BDe",)
+
+    network: BayesNet
+    ess: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.network, BayesNet):
+            raise FitError("BDe needs the network whose rows it should imagine: BDe(bn, ess)")
+        if not (np.isfinite(self.ess) and self.ess > 0):
+            raise FitError(f"the equivalent sample size of BDe must be a positive number, not {self.ess!r}")
+
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
+        family = [v for v in (*parents, child) if isinstance(v, Finite)]
+        if len(family) != len(parents) + 1:
+            return None
+        for v in family:
+            known = self.network.variables.get(v.name)
+            if not isinstance(known, Finite):
+                raise FitError(f"the prior network has no finite variable {v.name!r}{nearest(v.name, self.network)}")
+            if set(known.states) != set(v.states):
+                differing = sorted(set(known.states) ^ set(v.states))
+                raise FitError(f"the prior network and the data differ in the states of {v.name!r}: {differing[:8]}")
+        own = tuple(k for v in family if isinstance(k := self.network.variables[v.name], Finite))
+        counts = Counts(own, self.ess * marginal(self.network, [v.name for v in family]))
+        return counts.recoded({v.name: v for v in family})

@@ -18,7 +18,7 @@ from suffice.engines.scan import scan
 from suffice.errors import MissingCells, ModelError, TooLarge
 from suffice.families.protocol.family import Array
 from suffice.graphs import Dag
-from suffice.models.parts.options import QueryOptions, refuse_others
+from suffice.models.questions.answering import QueryOptions, refuse_others
 from suffice.models.rows.row_answering import RowAnswering
 from suffice.models.undirected.factor import log_prob_of_complete
 from suffice.models.undirected.markov_parts import MarkovParts
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from suffice.basis.argument_types import RowsLike
     from suffice.inference.sampling.sampling import Gibbs
-    from suffice.models.questions.answers.answers import Distribution, Marginals
-    from suffice.models.questions.answers.mixture import Mixture
+    from suffice.models.questions.answers import Distribution, Marginals
+    from suffice.models.questions.mixture import Mixture
     from suffice.models.questions.question import Given
     from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
     from suffice.statistics import Statistics
@@ -109,7 +109,7 @@ class BayesNet(RowAnswering, PicturedTable):
         >>> bn.update({"x": ["b", "b"]}, decay=0.5)["x"].probs.round(4)
         array([0.1667, 0.8333])
         """
-        from suffice.models.estimates.updated import update_network
+        from suffice.models.estimated import update_network
 
         return update_network(self, more, decay)
 

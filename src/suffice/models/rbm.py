@@ -22,8 +22,7 @@ from suffice.basis.libraries import pa
 from suffice.errors import FitError, ModelError, TooLarge, quantity, whole
 from suffice.inference.finite.network import Array
 from suffice.inference.sampling.boltzmann import AIS, MAX_STATES, LogNormaliser, Machine, key_of
-from suffice.models.rows.frames import table
-from suffice.models.rows.sampling import arrow_columns
+from suffice.models.rows.frames import arrow_columns, table
 from suffice.models.undirected.visible import ROWS, OfUnits, VisibleColumns, checked_memory
 from suffice.output.display import Rows, Tabular, and_more
 from suffice.statistics.counts import freeze

@@ -53,7 +53,7 @@ from suffice.learning.ascent.climb import Climb
 from suffice.learning.fit import fit
 from suffice.learning.latent.mixture_parts import CollapsedClass, JointPart, SeparatePart, imagined_moments
 from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
-from suffice.models.estimates.estimated import estimate_network
+from suffice.models.estimated import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.counts import checked_cells, describe

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, ModelError, TooLarge, quantity
 from suffice.models.gaussian_markov_net import GaussianMarkovNet
 from suffice.models.networks import MarkovNet
-from suffice.models.questions.answers.answers import in_a_line
+from suffice.models.questions.answers import in_a_line
 from suffice.pictures.shapes import cut
 from suffice.reports.markup import LONG, Content, Html, Row, cut_note, element, found_by, join, name, number, paragraph, table
 from suffice.reports.subject import Subject

@@ -16,7 +16,7 @@ from suffice.cli.arguments import AsJson, Do, Model
 from suffice.errors import FitError, ModelError, SufficeError, TooLarge, checked_level, listing
 from suffice.errors.remedies import BY_SAMPLING
 from suffice.models.networks import BayesNet
-from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable, in_a_line
+from suffice.models.questions.answers import Distribution, Marginals, MostProbable, in_a_line
 from suffice.models.questions.question import code_of
 from suffice.output.display import text_table
 from suffice.output.terminal import working

@@ -9,7 +9,7 @@ from typing import Any
 from suffice.errors import FitError, ImpossibleEvidence, ModelError, TooLarge, nearest, notes_kept
 from suffice.explorer.code import options, word
 from suffice.explorer.requests.calls import AskedNetwork, Call
-from suffice.models.questions.answers.answers import Distribution
+from suffice.models.questions.answers import Distribution
 
 MOST_DENSITIES = 20
 """Of how many nodes at once a density is told."""

@@ -20,7 +20,7 @@ from suffice.errors.remedies import NORMAL_PRIOR
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import digits_of
 from suffice.learning.incomplete.problem import ParameterProblem
-from suffice.models.parts.hidden_numbers import n_angles
+from suffice.models.parts.parameter_covariance import n_angles
 from suffice.statistics.counts import n_configurations, sizes
 from suffice.variables import Finite
 

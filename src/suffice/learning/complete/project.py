@@ -20,7 +20,7 @@ from suffice.families.gathering.gathering import gather
 from suffice.families.protocol.family import Cpd, Mean
 from suffice.graphs import Dag
 from suffice.models.divergence import entropy_of_rows, entropy_of_weights
-from suffice.models.estimates.estimated import estimate_network
+from suffice.models.estimated import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.models.questions.expected import Expected, NoEntropy, closed_form, entropy_terms
 from suffice.output.display import html_table, text_table

@@ -21,7 +21,7 @@ from suffice.errors import FitError, listing
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.learning.incomplete.reduced_task import ReducedTask
-from suffice.models.parts.hidden_numbers import rotations
+from suffice.models.parts.parameter_covariance import rotations
 from suffice.statistics import Moments
 from suffice.variables import Real, Variable
 

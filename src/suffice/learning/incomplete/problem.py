@@ -64,7 +64,7 @@ from suffice.learning.incomplete.task import Task, task_of
 from suffice.limits import check_room
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
-from suffice.models.parts.hidden_numbers import hidden_numbers
+from suffice.models.parts.parameter_covariance import hidden_numbers
 from suffice.models.parts.sharing import linked_names
 from suffice.statistics import Counts, Statistics
 from suffice.variables import Finite, Real

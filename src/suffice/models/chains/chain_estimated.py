@@ -17,7 +17,7 @@ from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import First, Free, Given
 from suffice.models.chains.chain_parts import ChainParts, parameter_names
-from suffice.models.estimates.estimated import estimated_nodes
+from suffice.models.estimated import estimated_nodes
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 

@@ -22,8 +22,7 @@ from suffice.models.chains.chain_answers import answers, most_probable, refuse_i
 from suffice.models.chains.chain_cells import StepNumbers
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, refuse_diffuse
-from suffice.models.rows.frames import Fill, code_table, fill_frame, is_held, new_table
-from suffice.models.rows.sampling import MAX_BYTES, arrow_columns
+from suffice.models.rows.frames import MAX_BYTES, Fill, arrow_columns, code_table, fill_frame, is_held, new_table
 from suffice.variables import Count, Finite
 
 Column = npt.NDArray[Any]

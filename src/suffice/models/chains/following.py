@@ -16,9 +16,9 @@ from suffice.families.protocol.family import Array
 from suffice.incomplete.chains.reduced_steps import ShownPart, child_numbers, child_states
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, missing_in
-from suffice.models.questions.answers.answers import Distribution
-from suffice.models.questions.answers.densities import NormalParts, PoissonParts
-from suffice.models.questions.answers.mixture import Mixture
+from suffice.models.questions.answers import Distribution
+from suffice.models.questions.densities import NormalParts, PoissonParts
+from suffice.models.questions.mixture import Mixture
 from suffice.statistics.counts import freeze
 from suffice.variables import Count, Finite, Real, Variable
 

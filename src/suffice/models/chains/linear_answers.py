@@ -29,7 +29,7 @@ from suffice.inference.finite.network import Array, Ints
 from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, shown_cell
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, chain_phases
-from suffice.models.questions.answers.mixture import Mixture, NormalParts
+from suffice.models.questions.mixture import Mixture, NormalParts
 from suffice.variables import Count, Finite
 
 

@@ -20,7 +20,7 @@ from suffice.graphs import Dag
 from suffice.graphs.directed import DagLike
 from suffice.graphs.text import Edge
 from suffice.models.parts.closed_forms import Compiled
-from suffice.models.parts.hidden_numbers import n_conventions
+from suffice.models.parts.parameter_covariance import n_conventions
 from suffice.models.parts.sharing import Tie
 from suffice.models.parts.written import check_nodes, declared_variables, written_cpd
 from suffice.output.display import Rows, Tabular, and_more

@@ -3,27 +3,38 @@
 Regressions become tables, Gaussians or densities before anything else (`exact.reduce_network`). `question` checks what is
 asked and given. Then questions go to `exact`, draws to `sampling`, credible intervals to `intervals`, which take targets as names
 and evidence as `Observed`.
+
+Setting a variable from outside cuts it from its causes and leaves all others as they are (Pearl 2009, Causality, p. 70):
+
+    p(v | do(x)) = Π p(vᵢ | parents of vᵢ) over the vᵢ that are not set, at the values of those that are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypedDict
+
+import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import listing
-from suffice.errors.remedies import query_by_draws
+from suffice.errors import ArgumentError, ModelError, listing, nearest
+from suffice.errors.remedies import Remedy, query_by_draws
+from suffice.families.categorical import Table
+from suffice.families.protocol.family import Cpd
+from suffice.graphs import Dag
 from suffice.models.parts.closed_forms import advising
-from suffice.models.parts.network_parts import NetworkParts
+from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.questions import exact, question
 from suffice.models.questions.question import evidence_codes, one_of_interval_and_method
+from suffice.variables import Finite
 
 if TYPE_CHECKING:
+    from suffice.engines.sequences.gaps import Missing, Refuse
     from suffice.inference.finite.junction_tree import JunctionTree
     from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
-    from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
-    from suffice.models.questions.answers.mixture import Mixture
+    from suffice.models.questions.answers import Distribution, Marginals, MostProbable
     from suffice.models.questions.influence import Influence, Tornado
+    from suffice.models.questions.mixture import Mixture
     from suffice.models.questions.question import Given
 
 
@@ -63,7 +74,7 @@ class Answering(NetworkParts):
             return drawn_answer(self, names, evidence, method, seed)
         if interval is None:
             return exact.exact_answer(self, names, evidence)
-        from suffice.models.questions.intervals.intervals import answer_with_interval
+        from suffice.models.questions.intervals import answer_with_interval
 
         answer: Distribution | Mixture = answer_with_interval(self, names, evidence, interval, draws, seed)
         return answer
@@ -100,7 +111,7 @@ class Answering(NetworkParts):
 
             return drawn_marginals(self, evidence, method, seed).of_some(names)
         if interval is not None:
-            from suffice.models.questions.intervals.all_nodes import marginals_with_intervals
+            from suffice.models.questions.marginal_intervals import marginals_with_intervals
 
             limits: dict[str, Any] = {"targets": names, "time_limit": time_limit}
             return marginals_with_intervals(self, evidence, interval, draws, seed, **limits)
@@ -157,8 +168,6 @@ class Answering(NetworkParts):
         >>> asia.do({"bronc": "yes"}).query("smoke")["yes"], asia.do({"smoke": "yes"}).query("bronc")["yes"]
         (0.5, 0.6)
         """
-        from suffice.models.questions.intervene import do
-
         return do(self, interventions)
 
     @one_blas_thread
@@ -228,3 +237,120 @@ class Answering(NetworkParts):
         2
         """
         return self.junction_tree.treewidth
+
+
+def do(bn: SomeNetwork, interventions: Mapping[str, Any]) -> SomeNetwork:
+    """The network after the interventions; the CPDs that they leave alone keep their posterior."""
+    interventions = question.as_mapping(interventions, "an intervention")
+    tables, values = _split(bn, interventions)
+    kept = {n: v for n, v in bn.variables.items() if n not in values}
+    if not kept:
+        raise ModelError("every variable of the network would be a fixed number: nothing is left to ask about")
+    cpds: dict[str, Cpd] = {n: tables[n] if n in tables else _without(bn[n], values) for n in kept}
+    untouched = [n for n in kept if cpds[n] is bn[n]]
+    return bn.of(
+        Dag({n: cpd.parents for n, cpd in cpds.items()}),
+        kept,
+        cpds,
+        estimate=bn.estimate,
+        fit_info=f"{bn.fit_info}; then do({question.in_words(interventions)})",
+        interventions={**bn.interventions, **interventions},
+        covariance=bn.covariance_of(untouched),
+        ties=[tie for tie in (tie.only(untouched) for tie in bn.ties) if len(tie.nodes) > 1],
+    )
+
+
+def _split(bn: NetworkParts, interventions: Mapping[str, Any]) -> tuple[dict[str, Table], dict[str, float]]:
+    """The tables that finite variables are set to, and the numbers of real ones."""
+    tables, values = {}, {}
+    for name, value in interventions.items():
+        if name not in bn:
+            raise question.unknown_node(bn, name)
+        variable = bn.variables[name]
+        if question.is_missing(value):
+            states = f"a state, {listing(variable.states)}, or a distribution over them" if isinstance(variable, Finite) else ""
+            raise ModelError(f"{name!r} cannot be set to {value}: set it to {states or 'a finite number'}, or leave it out")
+        if not isinstance(variable, Finite):
+            values[name] = question.finite_number(value, name)
+        elif question.is_by_state(value):
+            tables[name] = Table(variable, (), question.numbers_by_state(variable, value, "probabilities"))
+        else:
+            tables[name] = Table(variable, (), np.eye(variable.n_states)[question.code_of(variable, value)])
+    return tables, values
+
+
+def _without(cpd: Cpd, values: Mapping[str, float]) -> Cpd:
+    """The CPD with those of its real parents that have values moved into the intercept; a regression of states, with all of its
+    numbers set, is a table."""
+    values = {p: values[p] for p in cpd.real_parents if p in values}
+    trials = cpd.family.trials if cpd.is_regression else None
+    if trials in values:
+        raise ModelError(
+            f"{trials!r} holds the trials of {cpd.child.name!r} and cannot be set: observe it instead, "
+            f"{Remedy(f'given={{{trials!r}: {values[str(trials)]:g}}}', f'{trials}={values[str(trials)]:g} after the bar')}"
+        )
+    if not values:
+        return cpd
+    rest = cpd.without(values)
+    return rest.closed_form() if isinstance(rest.child, Finite) and not rest.is_open else rest
+
+
+class QueryOptions(TypedDict, total=False):
+    """What `query` takes besides targets and evidence."""
+
+    method: LikelihoodWeighting | Gibbs | None
+    """How the answer is drawn, where an exact one costs too much."""
+    interval: float | None
+    """The level of the credible interval of the answer."""
+    draws: int
+    """Draws of the parameters for it."""
+    seed: int
+    """The same seed gives the same draws."""
+
+
+class PredictOptions(TypedDict, total=False):
+    """What `predict` takes besides rows and a target."""
+
+    method: LikelihoodWeighting | None
+    """How rows without a formula are drawn."""
+    seed: int
+    """The same seed gives the same draws."""
+    unknown: Refuse | Missing
+    """What becomes of a state that the network does not know."""
+
+
+class ProbabilityOptions(PredictOptions, total=False):
+    """What `predict_proba` takes besides rows and a target."""
+
+    interval: float | None
+    """The level of the credible intervals of the probabilities."""
+    draws: int
+    """Draws of the parameters for them."""
+
+
+class ImputeOptions(TypedDict, total=False):
+    """What `impute` takes besides rows."""
+
+    joint: bool
+    """Whether the cells of a row are filled by the states that are most probable together."""
+    draws: int | None
+    """How many frames are drawn, instead of one of the most probable cells."""
+    redraw: bool | None
+    """Whether the parameters are drawn anew for each of them."""
+    seed: int
+    """The same seed gives the same draws."""
+    unknown: Refuse | Missing
+    """What becomes of a state that the network does not know."""
+
+
+def refuse_others(call: str, given: Mapping[str, Any], kind: type) -> None:
+    """Refuse keywords that a call does not have, with the one that may have been meant.
+
+    >>> refuse_others("query", {"intervall": 0.9}, QueryOptions)
+    Traceback (most recent call last):
+    suffice.errors.ArgumentError: query takes no intervall=; did you mean 'interval'?
+    """
+    known = kind.__annotations__
+    for name in given:
+        if name not in known:
+            raise ArgumentError(f"{call} takes no {name}={nearest(name, known)}")

@@ -36,9 +36,9 @@ from suffice.inference.numbers.gaussian import COLLINEAR, OVERFLOW, HiddenCount
 from suffice.inference.numbers.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
 from suffice.models.parts.closed_forms import NoFormula, as_closed_form, density, no_formula, stand_in, words
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
-from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
-from suffice.models.questions.answers.densities import MixtureParts, NormalParts, PoissonParts, ResponseParts
-from suffice.models.questions.answers.mixture import DistributionParts, Mixture
+from suffice.models.questions.answers import Distribution, Marginals, MostProbable
+from suffice.models.questions.densities import MixtureParts, NormalParts, PoissonParts, ResponseParts
+from suffice.models.questions.mixture import DistributionParts, Mixture
 from suffice.models.questions.question import Observed, Question, evidence_codes, impossible, is_observed
 from suffice.statistics.counts import checked_cells
 from suffice.variables import Distributed

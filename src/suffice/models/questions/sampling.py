@@ -23,10 +23,10 @@ from suffice.inference.sampling.gibbs import GibbsState, Rest, SummedOut, Trace,
 from suffice.inference.sampling.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted
 from suffice.models.parts.closed_forms import density
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.answers.answers import Distribution, Marginals
-from suffice.models.questions.answers.densities import DrawnParts
-from suffice.models.questions.answers.mixture import Mixture
+from suffice.models.questions.answers import Distribution, Marginals
+from suffice.models.questions.densities import DrawnParts
 from suffice.models.questions.exact import reduce_network
+from suffice.models.questions.mixture import Mixture
 from suffice.models.questions.question import Observed, Question, evidence_codes, impossible, in_words, is_observed
 from suffice.statistics.counts import checked_cells, sizes
 from suffice.variables import Finite

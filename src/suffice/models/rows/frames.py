@@ -20,7 +20,7 @@ from suffice.engines import texts
 from suffice.engines.scan import backend_of
 from suffice.errors import DataError, TooLarge, bytes_in_words, listing
 from suffice.inference.finite.network import Array, Ints
-from suffice.variables import state_text
+from suffice.variables import Finite, Variable, is_whole, state_text
 
 MAX_BYTES = 2**35
 """Answers that need more memory are refused."""
@@ -330,3 +330,17 @@ def plain(table: Any) -> Any:
         if pa.types.is_dictionary(column.type):
             table = table.set_column(i, table.column_names[i], column.cast(column.type.value_type))
     return table
+
+
+def arrow_columns(variables: Mapping[str, Variable], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Codes and numbers as Arrow arrays: states as a dictionary, counts as whole numbers."""
+    arrays = {}
+    for name, values in columns.items():
+        v = variables[name]
+        if isinstance(v, Finite):
+            arrays[name] = pa.DictionaryArray.from_arrays(
+                pa.array(values), pa.array(v.states, pa.string()), ordered=not v.inferred
+            )
+        else:
+            arrays[name] = pa.array(values.astype(np.int64) if is_whole(v) else values)
+    return arrays

@@ -39,8 +39,8 @@ from suffice.inference.finite.network import NONE, Array
 from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.parts.options import PredictOptions
-from suffice.models.questions.intervals.intervals import FEWEST, answer_with_interval, check_draws
+from suffice.models.questions.answering import PredictOptions
+from suffice.models.questions.intervals import FEWEST, answer_with_interval, check_draws
 from suffice.models.questions.question import Observed, Question, one_of_interval_and_method
 from suffice.models.questions.sampling import BLOCK, drawn_forward, is_possible
 from suffice.models.rows.frames import beside, checked_size, column, table
@@ -277,7 +277,7 @@ def names_of_ends(names: tuple[str, ...]) -> list[str]:
     >>> names_of_ends(("no", "yes")), names_of_ends(("mean", "variance"))
     (['no_lower', 'no_upper', 'yes_lower', 'yes_upper'], ['mean_lower', 'mean_upper'])
     """
-    from suffice.models.questions.answers.answers import apart
+    from suffice.models.questions.answers import apart
 
     told = names[:1] if names == MOMENTS else names
     return apart(names, [f"{name}_{end}" for name in told for end in ("lower", "upper")])

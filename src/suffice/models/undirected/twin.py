@@ -15,7 +15,7 @@ import numpy as np
 from suffice.errors import ModelError, quantity
 from suffice.graphs import Graph
 from suffice.models.parts.network_parts import Provenance
-from suffice.models.parts.options import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
+from suffice.models.questions.answering import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
 from suffice.output.display import Tabular
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.variables import Variable
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from suffice.basis.argument_types import RowsLike
     from suffice.inference.finite.junction_tree import JunctionTree
-    from suffice.models.questions.answers.answers import Distribution, Marginals, MostProbable
-    from suffice.models.questions.answers.mixture import Mixture
+    from suffice.models.questions.answers import Distribution, Marginals, MostProbable
+    from suffice.models.questions.mixture import Mixture
     from suffice.models.questions.question import Given
     from suffice.models.rows.row_answering import RowAnswering
     from suffice.statistics import Statistics

@@ -17,8 +17,8 @@ from suffice.engines.scan import scan
 from suffice.errors import ModelError, listing, nearest, note, whole
 from suffice.inference.sampling.gibbs import GibbsState, Walker
 from suffice.inference.sampling.sampling import Chained, Gibbs
-from suffice.models.questions.answers.answers import Distribution, Marginals
-from suffice.models.rows.sampling import arrow_columns
+from suffice.models.questions.answers import Distribution, Marginals
+from suffice.models.rows.frames import arrow_columns
 from suffice.models.undirected.factor import Factor, network_of
 from suffice.models.undirected.markov_parts import MarkovParts, SomeMarkov
 

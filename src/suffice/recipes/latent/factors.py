@@ -31,7 +31,7 @@ from suffice.learning.latent.factor_analysis import FactorMoments, FactorWay
 from suffice.learning.latent.mixture_setup import Diagonal, Spherical
 from suffice.limits import COPIES, check_room, options_of
 from suffice.models.networks import BayesNet
-from suffice.models.parts.hidden_numbers import conventions_in_words, rotations
+from suffice.models.parts.parameter_covariance import conventions_in_words, rotations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
 from suffice.recipes.latent.factors_run import FactorsRun
 from suffice.recipes.latent.latent_run import LatentOptions, LatentTask, StartResult, best_of, checked_judge, checked_sizes

@@ -18,8 +18,8 @@ from suffice.errors.remedies import name_of
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions import exact
-from suffice.models.questions.answers.answers import Distribution, Marginals
-from suffice.models.questions.intervals.intervals import (
+from suffice.models.questions.answers import Distribution, Marginals
+from suffice.models.questions.intervals import (
     DRAWING,
     FEWEST,
     Redrawn,

@@ -14,9 +14,9 @@ from suffice.errors import ModelError, checked_level, listing, whole
 from suffice.families.protocol.family import Array, Interval, as_numbers, frame
 from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Ints
-from suffice.models.questions.answers.answers import Answer, Distribution, apart, in_a_line
-from suffice.models.questions.answers.densities import Columns, MixtureParts, view_of_shape
-from suffice.models.questions.answers.densities import NormalParts as NormalParts
+from suffice.models.questions.answers import Answer, Distribution, apart, in_a_line
+from suffice.models.questions.densities import Columns, MixtureParts, view_of_shape
+from suffice.models.questions.densities import NormalParts as NormalParts
 from suffice.models.questions.question import Known, in_words
 from suffice.output.display import Rows, and_more, number
 from suffice.pictures import Curve, PictureNode
