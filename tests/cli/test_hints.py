@@ -174,7 +174,7 @@ NOT_MET = (
     "a log-linear model needs a generator", "a window needs at least one place", "mdl bins need", "a maximum of parents is",
     "draws= gives several tables", "say where, engine=Spark", "scan(data, weights=...)",
     "an engine is Spark(session)", "K2 has no number", "EmpiricalBayes takes one prior", "Evidence needs a prior",
-    "BDe needs the network", "a GraphPosterior is of", "a score is LogLikelihood()", "a method is an object such as", "cannot have the family",
+    "a GraphPosterior is of", "a score is LogLikelihood()", "a method is an object such as", "cannot have the family",
     "objective='NAME' is prior='NAME'",  # the command says it of its own words, as it does what follows
     "a prior by node names", "the pseudo-counts 'NAME'", "the prior of 'NAME' is None", "statistics are of complete",
     "statistics of every family", "sample needs the number", "a template is", "that is asked of a Chain", "a linear chain reads",
@@ -183,6 +183,7 @@ NOT_MET = (
     "this network", "this chain", "has no covariance of its parameters", "how well the model fits", "there is no model with",
     "missing cells of sequences is not attempted: search(", "this is for rows that do not depend",
     "let 'NAME' be a regression",  # of an explanation, which is an answer and no message
+    "BDe needs the network",
     "Dag('NAME'", "Graph('NAME'", "Following(",  # reprs
     "; after EM, em(...)", "em(template, sequences, hidden", "it with query(", "em(dag, data, hidden",  # words of remedies
 )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 import suffice as sf
 from suffice.exponential.dirichlet import draw_shares
 from suffice.families.parameter_draws import DrawnGaussian
-from suffice.models.questions.intervals import intervals
+from suffice.models.questions import intervals
 from tests.oracles import random_rows
 
 CHAIN = {"x": [0] * 30 + [1] * 20, "y": [0] * 20 + [1] * 10 + [0] * 4 + [1] * 16}

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import ArgumentError, ModelError, listing, nearest
+from suffice.errors import ArgumentError, ImpossibleEvidence, ModelError, listing, nearest
 from suffice.errors.remedies import Remedy, query_by_draws
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.models.parts.closed_forms import advising
-from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
+from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions import exact, question
 from suffice.models.questions.question import evidence_codes, one_of_interval_and_method
 from suffice.variables import Finite
@@ -137,9 +137,20 @@ class Answering(NetworkParts):
         >>> sf.load("asia").contradiction({"smoke": "yes", "tub": "yes", "either": "no"})
         {'tub': 'yes', 'either': 'no'}
         """
-        from suffice.models.questions.question import contradiction
+        left = dict(given or {})
+        if self._is_possible(left):
+            return {}
+        for name in list(left):  # one after the other is left out, and stays out if the rest cannot be without it either
+            rest = {n: value for n, value in left.items() if n != name}
+            if not self._is_possible(rest):
+                left = rest
+        return left
 
-        return contradiction(self, given or {})
+    def _is_possible(self, given: Given) -> bool:
+        try:
+            return self.log_prob_of(given) > float("-inf")
+        except ImpossibleEvidence:
+            return False
 
     def most_probable(self, given: Given = None, targets: str | Sequence[str] | None = None) -> MostProbable:
         """The most probable states of all that is not observed (MPE), or of the targets with the rest summed out (MAP).
@@ -168,7 +179,23 @@ class Answering(NetworkParts):
         >>> asia.do({"bronc": "yes"}).query("smoke")["yes"], asia.do({"smoke": "yes"}).query("bronc")["yes"]
         (0.5, 0.6)
         """
-        return do(self, interventions)
+        given = question.as_mapping(interventions, "an intervention")
+        tables, values = _split(self, given)
+        kept = {n: v for n, v in self.variables.items() if n not in values}
+        if not kept:
+            raise ModelError("every variable of the network would be a fixed number: nothing is left to ask about")
+        cpds: dict[str, Cpd] = {n: tables[n] if n in tables else _without(self[n], values) for n in kept}
+        untouched = [n for n in kept if cpds[n] is self[n]]
+        return self.of(
+            Dag({n: cpd.parents for n, cpd in cpds.items()}),
+            kept,
+            cpds,
+            estimate=self.estimate,
+            fit_info=f"{self.fit_info}; then do({question.in_words(given)})",
+            interventions={**self.interventions, **given},
+            covariance=self.covariance_of(untouched),
+            ties=[tie for tie in (tie.only(untouched) for tie in self.ties) if len(tie.nodes) > 1],
+        )
 
     @one_blas_thread
     def entropy(self) -> float:
@@ -237,27 +264,6 @@ class Answering(NetworkParts):
         2
         """
         return self.junction_tree.treewidth
-
-
-def do(bn: SomeNetwork, interventions: Mapping[str, Any]) -> SomeNetwork:
-    """The network after the interventions; the CPDs that they leave alone keep their posterior."""
-    interventions = question.as_mapping(interventions, "an intervention")
-    tables, values = _split(bn, interventions)
-    kept = {n: v for n, v in bn.variables.items() if n not in values}
-    if not kept:
-        raise ModelError("every variable of the network would be a fixed number: nothing is left to ask about")
-    cpds: dict[str, Cpd] = {n: tables[n] if n in tables else _without(bn[n], values) for n in kept}
-    untouched = [n for n in kept if cpds[n] is bn[n]]
-    return bn.of(
-        Dag({n: cpd.parents for n, cpd in cpds.items()}),
-        kept,
-        cpds,
-        estimate=bn.estimate,
-        fit_info=f"{bn.fit_info}; then do({question.in_words(interventions)})",
-        interventions={**bn.interventions, **interventions},
-        covariance=bn.covariance_of(untouched),
-        ties=[tie for tie in (tie.only(untouched) for tie in bn.ties) if len(tie.nodes) > 1],
-    )
 
 
 def _split(bn: NetworkParts, interventions: Mapping[str, Any]) -> tuple[dict[str, Table], dict[str, float]]:

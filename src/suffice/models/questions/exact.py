@@ -18,7 +18,7 @@ nodes without evidence are barren. Each function takes targets as names and evid
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -52,19 +52,13 @@ def exact_answer(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> 
         return regression_mixture(bn, names[0], evidence)
     try:
         small, known = without_regressions(bn, names, evidence)
-    except NoFormula:
-        return answer_from_relevant(bn, names, evidence)
+    except NoFormula:  # the answer may not depend on that integral: then ln p(all evidence) alone is not known
+        question = Question.of(bn, names, evidence)
+        kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
+        small = reduce_network(bn, names, _observed_in(bn, evidence_codes(bn, kept))[0], needed=question.nodes)
+        answer = replace(closed_answer(small, names, evidence_codes(small, kept)), given=evidence.given)
+        return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
     return closed_answer(small, names, known)
-
-
-def answer_from_relevant(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:
-    """The answer from the distributions that matter to it, where the evidence needs an integral without a formula on which the
-    answer may not depend; the probability of all evidence is not known then."""
-    question = Question.of(bn, names, evidence)
-    kept = {n: value for n, value in evidence.given.items() if n in question.observed or n in question.soft}
-    small = reduce_network(bn, names, _observed_in(bn, evidence_codes(bn, kept))[0], needed=question.nodes)
-    answer = replace(closed_answer(small, names, evidence_codes(small, kept)), given=evidence.given)
-    return answer if isinstance(answer, Distribution) else replace(answer, log_prob_of_evidence=float("nan"))
 
 
 def regression_mixture(bn: NetworkParts, name: str, evidence: Observed) -> Mixture:
@@ -85,19 +79,13 @@ def regression_mixture(bn: NetworkParts, name: str, evidence: Observed) -> Mixtu
     columns, _ = configurations(hidden, seen | {p: numbers[p] for p in cpd.real_parents})
     some = {n: column[probs > 0] for n, column in columns.items()}
     weights = probs[probs > 0]
-    parts, log_prob = ResponseParts(cpd, some, len(weights)), _known_log_prob(bn, evidence)
-    return Mixture((name,), weights, parts, log_prob_of_evidence=log_prob, given=evidence.given)
-
-
-def _known_log_prob(bn: NetworkParts, evidence: Observed) -> float:
-    """ln p(evidence), NaN where it has no formula; evidence that cannot be is refused."""
+    parts = ResponseParts(cpd, some, len(weights))
     try:
-        found = log_prob_of(bn, evidence)
+        log_prob = log_prob_of(bn, evidence)
     except NoFormula:
-        return float("nan")
-    if found == NEVER:
-        raise impossible(evidence)
-    return found
+        log_prob = float("nan")
+    _check_possible(log_prob, evidence)
+    return Mixture((name,), weights, parts, log_prob_of_evidence=log_prob, given=evidence.given)
 
 
 def log_prob_of(bn: NetworkParts, evidence: Observed) -> float:
@@ -128,9 +116,17 @@ def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
     if not bn.compiled.open:
         found = closed_marginals(bn, evidence)
         return found.of_nodes(bn.variables) if bn.compiled.reals else found
-    names = answerable(bn, *_observed_in(bn, evidence))
+    observed, seen = _observed_in(bn, evidence)
+    hidden = {n for n in bn.compiled.open if without_formula(bn, n, observed)}
+    counts = bn.compiled.counts - set(observed)
+    hidden |= {n for n in bn if not counts.isdisjoint(bn.dag.parents(n))}
+    names = [n for n in bn if hidden.isdisjoint(above(bn.dag, {n, *observed, *seen}))]
     small, known = without_regressions(bn, names, evidence)
-    numbers = {n: answer for n in bn if n not in names and (answer := _regressed_or_none(bn, n, evidence)) is not None}
+    numbers: dict[str, Mixture] = {}
+    for n in bn:
+        if n not in names and bn[n].is_regression and not bn[n].family.closes:
+            with suppress(NoFormula):
+                numbers[n] = regression_mixture(bn, n, evidence)
     left_out = [n for n in bn if n not in names and n not in numbers]
     if left_out:
         name = left_out[0]
@@ -140,13 +136,6 @@ def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
             f"distribution; draw {Remedy(python, f'that of {name!r} with --method lw:10000')}"
         )
     return closed_marginals(small, known).of_nodes((n for n in bn if n in names or n in numbers), numbers)
-
-
-def _regressed_or_none(bn: NetworkParts, name: str, evidence: Observed) -> Mixture | None:
-    try:
-        return regression_mixture(bn, name, evidence) if bn[name].is_regression and not bn[name].family.closes else None
-    except NoFormula:
-        return None
 
 
 def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
@@ -161,15 +150,7 @@ def share_of_draws(refused: NoFormula, evidence: Observed) -> str:
 
 
 def closed_answer(bn: NetworkParts, targets: Sequence[str], evidence: Observed) -> Distribution | Mixture:
-    """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count.
-
-    >>> from suffice import BayesNet, Gaussian
-    >>> from suffice.models.questions.question import evidence_codes
-    >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
-    >>> answer = closed_answer(bn, ["x"], evidence_codes(bn, {"y": 7.0}))
-    >>> round(answer.mean, 6), round(answer.variance, 6)
-    (3.0, 0.2)
-    """
+    """p(targets | evidence): a mixture where a target is real, of Poisson distributions where it is a count."""
     compiled = bn.compiled
     finite = [compiled.index[n] for n in targets if n in compiled.index]
     variables = tuple(compiled.variables[compiled.finite[v]] for v in finite)
@@ -234,17 +215,14 @@ def most_probable(bn: NetworkParts, targets: Sequence[str], evidence: Observed) 
 
 def _mixture(bn: NetworkParts, names: Sequence[str], found: Mixed, evidence: Observed, **more: Any) -> Mixture:
     """The answer about some numbers, or about one that is not normal: of its own distribution where it is not observed."""
-    known: dict[str, Any] = {"log_prob_of_evidence": found.log_prob, "given": evidence.given, **more}
-    return Mixture(tuple(names), found.weights, _parts(bn, names, found, evidence), **known)
-
-
-def _parts(bn: NetworkParts, names: Sequence[str], found: Mixed, evidence: Observed) -> MixtureParts:
-    if names[0] not in bn.compiled.counts - set(evidence.given):
-        return NormalParts(found.means, found.covariances)
     variable = bn.variables[names[0]]
-    if isinstance(variable, Distributed):
-        return DistributionParts.of_moments(variable, found.means[:, 0], found.covariances[:, 0, 0])
-    return PoissonParts(found.means[:, 0])
+    if names[0] not in bn.compiled.counts - set(evidence.given):
+        parts: MixtureParts = NormalParts(found.means, found.covariances)
+    elif isinstance(variable, Distributed):
+        parts = DistributionParts.of_moments(variable, found.means[:, 0], found.covariances[:, 0, 0])
+    else:
+        parts = PoissonParts(found.means[:, 0])
+    return Mixture(tuple(names), found.weights, parts, log_prob_of_evidence=found.log_prob, given=evidence.given, **more)
 
 
 def _kind(bn: NetworkParts, name: str) -> str:
@@ -352,15 +330,6 @@ def reduce_network(
             cpds[name] = as_closed_form(cpds[name].without(own))
     dag = Dag({n: cpd.parents for n, cpd in cpds.items()}, nodes=list(cpds))
     return bn.with_cpds(cpds, dag)
-
-
-def answerable(bn: NetworkParts, numbers: Mapping[str, float], seen: Iterable[str]) -> list[str]:
-    """The nodes whose posterior needs no integral without a formula."""
-    counts = bn.compiled.counts - set(numbers)
-    hidden = {n for n in bn.compiled.open if without_formula(bn, n, numbers)}
-    hidden |= {n for n in bn if not counts.isdisjoint(bn.dag.parents(n))}
-    evidence = {*numbers, *seen}
-    return [n for n in bn if hidden.isdisjoint(above(bn.dag, {n, *evidence}))]
 
 
 def above(dag: Dag, names: Iterable[str]) -> set[str]:

@@ -50,13 +50,7 @@ LEAST = 1e-290
 
 
 def marginal(bn: NetworkParts, names: Sequence[str]) -> Array:
-    """The joint distribution of a few finite variables, axes in the order of `names`, by elimination among their ancestors.
-
-    >>> from suffice import BayesNet
-    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
-    >>> marginal(BayesNet("x -> y", {"x": [0.5, 0.5], "y": [[1, 0], [0.5, 0.5]]}, [x, y]), ["y"])
-    array([0.75, 0.25])
-    """
+    """The joint distribution of a few finite variables, axes in the order of `names`, by elimination among their ancestors."""
     for name in names:
         if name not in bn.compiled.index:
             raise ModelError(f"{name!r} is real: only finite variables have a joint table")
@@ -162,11 +156,6 @@ def normals(p: NetworkParts, numbers: Sequence[str]) -> Normals:
     """Means and covariances of numbers, in topological order, along the graph: y = a + b·x + noise.
 
     Parents among numbers that are not listed are taken for constants 0.
-
-    >>> from suffice import BayesNet, Gaussian
-    >>> normals(BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})}), ["x", "y"]).covariances[0]
-    array([[1., 2.],
-           [2., 5.]])
     """
     finite = _causes(p, numbers)
     _check_mixture(finite, len(numbers))
@@ -239,16 +228,7 @@ class EntropyTerm(NamedTuple):
 
 
 def entropy_terms(p: NetworkParts, names: Iterable[str]) -> dict[str, EntropyTerm]:
-    """The terms of the chain rule of H(names), each node's; all other nodes of `p` are summed out.
-
-    >>> from suffice import BayesNet
-    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
-    >>> p = BayesNet("x -> y", {"x": [0.5, 0.5], "y": [[1, 0], [0.5, 0.5]]}, [x, y])
-    >>> {n: (set(t.boundary), round(t.entropy, 4)) for n, t in entropy_terms(p, ["x", "y"]).items()}
-    {'x': (set(), 0.6931), 'y': ({'x'}, 0.3466)}
-    >>> round(entropy_terms(p, ["y"])["y"].entropy, 4)
-    0.5623
-    """
+    """The terms of the chain rule of H(names), each node's; all other nodes of `p` are summed out."""
     kept = set(names)
     order = [n for n in p.dag.topological_order if n in kept]
     # No finite node has a number for an ancestor (regressions on numbers are refused), so this is an order of the graph, too.
@@ -260,31 +240,22 @@ def entropy_terms(p: NetworkParts, names: Iterable[str]) -> dict[str, EntropyTer
         before |= {name, *p.dag.ancestors(name)} if not parents <= kept else {name}
         if parents <= kept:
             terms[name] = EntropyTerm(frozenset(parents), entropy_given_parents(p, name))
+            continue
+        boundary, summed = _surroundings(p, name, kept, before)
+        if isinstance(p.variables[name], Finite):
+            joint = marginal(p, [*sorted(boundary), name])
+            given = joint.sum(axis=-1, keepdims=True)
+            ratio = np.divide(joint, given, out=np.ones_like(joint), where=joint > 0)
+            entropy = -float(np.sum(joint * np.log(ratio)))
         else:
-            terms[name] = _marginal(p, name, kept, before)
+            entropy = _number_entropy(p, name, boundary, summed)
+        terms[name] = EntropyTerm(frozenset(boundary), entropy)
     return terms
 
 
 def entropy_given_parents(p: NetworkParts, name: str) -> float:
-    """H_p(x | parents of x): of a density, where x is real.
-
-    >>> from suffice import BayesNet
-    >>> x = Finite("x", ["a", "b"])
-    >>> round(entropy_given_parents(BayesNet("x", {"x": [0.5, 0.5]}, [x]), "x"), 6)
-    0.693147
-    """
+    """H_p(x | parents of x): of a density, where x is real."""
     return closed_form(p[name]).entropy(partial(marginal, p))
-
-
-def _marginal(p: NetworkParts, name: str, kept: set[str], before: set[str]) -> EntropyTerm:
-    """H(x | the kept ones of `before`), where some parents of x are summed out."""
-    boundary, summed = _surroundings(p, name, kept, before)
-    if isinstance(p.variables[name], Finite):
-        joint = marginal(p, [*sorted(boundary), name])
-        given = joint.sum(axis=-1, keepdims=True)
-        ratio = np.divide(joint, given, out=np.ones_like(joint), where=joint > 0)
-        return EntropyTerm(frozenset(boundary), -float(np.sum(joint * np.log(ratio))))
-    return EntropyTerm(frozenset(boundary), _number_entropy(p, name, boundary, summed))
 
 
 def _surroundings(p: NetworkParts, name: str, kept: set[str], before: set[str]) -> tuple[set[str], set[str]]:
@@ -319,20 +290,14 @@ def _number_entropy(p: NetworkParts, name: str, boundary: set[str], summed: set[
     held = weights > 0
     columns = [i for i, n in enumerate(order) if n in siblings] + [len(order)]
     scatter = found.covariances[held][:, columns][:, :, columns]
-    try:
-        left = _last_residual(scatter)
-    except np.linalg.LinAlgError:
-        raise NoEntropy(
-            f"the variance of {name!r} given {listing(sorted(boundary))} is lost in rounding, and so is its entropy"
-        ) from None
-    return float(weights[held] @ normal_entropy(left))
-
-
-def _last_residual(covariances: Array) -> Array:
-    """The variance of the last number given those before it: the last pivot, once all are scaled to unit diagonal."""
-    variances = np.einsum("gii->gi", covariances)
+    variances = np.einsum("gii->gi", scatter)
     scale = np.sqrt(variances)
-    pivot = np.linalg.cholesky(covariances / scale[:, :, None] / scale[:, None, :])[:, -1, -1] ** 2
-    if np.any(pivot < ROUNDING):
-        raise np.linalg.LinAlgError
-    return np.asarray(pivot * variances[:, -1])
+    try:
+        # the variance of the last number given those before it: the last pivot, once all are scaled to unit diagonal
+        pivot = np.linalg.cholesky(scatter / scale[:, :, None] / scale[:, None, :])[:, -1, -1] ** 2
+        lost = bool(np.any(pivot < ROUNDING))
+    except np.linalg.LinAlgError:
+        lost = True
+    if lost:
+        raise NoEntropy(f"the variance of {name!r} given {listing(sorted(boundary))} is lost in rounding, and so is its entropy")
+    return float(weights[held] @ normal_entropy(np.asarray(pivot * variances[:, -1])))

@@ -70,15 +70,7 @@ def answer_with_interval(
     clock: Progress[Any] | None = None,
 ) -> Any:
     """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean; the
-    clock, if there is one, is looked at between draws.
-
-    >>> from suffice import Dirichlet, fit
-    >>> from suffice.models.questions.question import evidence_codes
-    >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
-    >>> answer = answer_with_interval(bn, ["x"], evidence_codes(bn, {"y": "b"}), 0.9)
-    >>> answer.probs.round(2), answer.interval.lower.round(1), answer.interval.upper.round(1)
-    (array([0.31, 0.69]), array([0. , 0.2]), array([0.8, 1. ]))
-    """
+    clock, if there is one, is looked at between draws."""
     tail = (1.0 - checked_level(level)) / 2.0
     question = Question.of(bn, targets, evidence)
     size = len(question.reals) or n_configurations(question.finite)
@@ -196,16 +188,7 @@ class Redrawn:
     """The families that matter, each with a generator of its own, the same in all questions to a network.
 
     Variables are numbered anew, finite and real apart, those that are not observed first. Evidence is cut out of the tables, so
-    a factor is over free variables alone. Groups of real nodes add one factor each, the density of what is observed of them.
-
-    >>> from suffice import Dirichlet, fit
-    >>> from suffice.models.questions.question import evidence_codes
-    >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
-    >>> asked = Question.of(bn, ["y"], evidence_codes(bn, {"x": "b"}))
-    >>> answers = Redrawn(asked, 0).answers(10_000, size=2)
-    >>> answers.shape, answers.mean(axis=0).round(1)
-    ((10000, 2), array([0.5, 0.5]))
-    """
+    a factor is over free variables alone. Groups of real nodes add one factor each, the density of what is observed of them."""
 
     def __init__(self, question: Question, seed: int) -> None:
         bn, known = question.bn, question.observed
@@ -342,10 +325,7 @@ class Redrawn:
         return np.column_stack([averaged[self._real_number[r]] for r in self.question.reals])
 
     def _condition(self, group: Group, nodes: Sequence[GaussianNode], n: int) -> tuple[list[Array], list[Array]]:
-        """For each draw and configuration the density of what is observed, up to a factor, and the means of the targets.
-
-        Densities may differ by more than floats can hold: then they come as factors, equal ones, whose product they are.
-        """
+        """For each draw and configuration the density of what is observed, up to a factor, and the means of the targets."""
         known, C = self.question.observed, group.n_configurations
         codes = np.unravel_index(np.arange(C), group.sizes) if group.scope else ()
         configurations: dict[int, int | Ints] = {i: known[name] for name, i in self._number.items() if name in known}
@@ -356,15 +336,6 @@ class Redrawn:
         log_density = answer.log_density.reshape(n, C)
         with np.errstate(invalid="ignore"):
             below = log_density - log_density.max(axis=1, keepdims=True)
-        return in_pieces(below), [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]
-
-
-def in_pieces(logs: Array) -> list[Array]:
-    """Numbers up to 1 by their logs; where they differ by more than floats hold, as equal factors whose product they are.
-
-    >>> [p.tolist() for p in in_pieces(np.array([0.0, -np.inf]))], len(in_pieces(np.array([0.0, -1000.0])))
-    ([[1.0, 0.0]], 2)
-    """
-    span = -float(np.min(logs, where=np.isfinite(logs), initial=0.0))
-    k = min(MAX_PIECES, max(1, math.ceil(span / PIECE)))
-    return [np.exp(logs / k)] * k
+        # densities may differ by more than floats can hold: then they come as equal factors, whose product they are
+        k = min(MAX_PIECES, max(1, math.ceil(-float(np.min(below, where=np.isfinite(below), initial=0.0)) / PIECE)))
+        return [np.exp(below / k)] * k, [answer.mean[:, 0, j].reshape(n, C) for j in range(len(group.targets))]

@@ -52,15 +52,7 @@ def marginals_with_intervals(
     """p(x | evidence) of every node, or of some, each with the interval that `query` gives it; what is observed has no width.
 
     A node whose answer can have no interval, or not within the limit, is told without one, with a note; if none can, whatever
-    the time, the reason is refused.
-
-    >>> from suffice import Dirichlet, fit
-    >>> from suffice.models.questions.question import evidence_codes
-    >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
-    >>> found = marginals_with_intervals(bn, evidence_codes(bn, {"y": "b"}), 0.9)
-    >>> found["x"].interval.lower.round(1), found["y"].interval.lower
-    (array([0. , 0.2]), array([0., 1.]))
-    """
+    the time, the reason is refused."""
     level, seed = checked_level(level), whole(seed, "a seed", 0, ModelError)
     clock: Progress[Any] = Progress("intervals", checked_seconds(time_limit))
     found = exact.marginals(bn, evidence).of_some(targets)
@@ -161,19 +153,10 @@ class _Wanted:
         if self.refused:
             note(f"{listing(self.refused)} told without an interval: {next(iter(self.refused.values()))}")
         if self.late:
-            limit = f"{name_of('time_limit')} of {self.clock.time_limit:g} s"
+            limit, seconds = f"{name_of('time_limit')} of {self.clock.time_limit:g} s", sum(self.late.values())
+            size, unit, digits = (1.0, "s", 0) if seconds < 120 else (60.0, "min", 0) if seconds < 7200 else (3600.0, "h", 1)
+            about = "less than a second" if seconds < 1.0 else f"about {seconds / size:,.{digits}f} {unit}"
             note(
-                f"{listing(self.late)} told without an interval, as the {limit} is too short: this should take "
-                f"{_duration(sum(self.late.values()))} or more; ask for fewer nodes, or give more time"
+                f"{listing(self.late)} told without an interval, as the {limit} is too short: this should take {about} or more; "
+                "ask for fewer nodes, or give more time"
             )
-
-
-def _duration(seconds: float) -> str:
-    """
-    >>> _duration(0.2), _duration(90.0), _duration(1200.0), _duration(9000.0)
-    ('less than a second', 'about 90 s', 'about 20 min', 'about 2.5 h')
-    """
-    if seconds < 1.0:
-        return "less than a second"
-    size, unit, digits = (1.0, "s", 0) if seconds < 120 else (60.0, "min", 0) if seconds < 7200 else (3600.0, "h", 1)
-    return f"about {seconds / size:,.{digits}f} {unit}"

@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real as Number
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,11 +25,7 @@ Given = Mapping[str, object] | None
 
 
 class Known(dict[str, Any]):
-    """What is given, by name, and what was `done` before: set from outside. Answers have both in their words.
-
-    >>> in_words(Known({"xray": "yes"}, {"smoke": "no"})), in_words(Known({}, {}))
-    ('do(smoke=no), xray=yes', '')
-    """
+    """What is given, by name, and what was `done` before: set from outside. Answers have both in their words."""
 
     def __init__(self, given: Mapping[str, Any], done: Mapping[str, Any]) -> None:
         super().__init__(given)
@@ -56,13 +52,7 @@ class Observed(NamedTuple):
 
 
 def evidence_codes(bn: NetworkParts, given: Given) -> Observed:
-    """Evidence as numbers; what cannot be evidence is refused with the name of the variable.
-
-    >>> from suffice import BayesNet
-    >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
-    >>> evidence_codes(bn, {"x": "b"}).codes, evidence_codes(bn, {"x": [1.0, 0.5]}).soft
-    (array([1]), {0: array([1. , 0.5])})
-    """
+    """Evidence as numbers; what cannot be evidence is refused with the name of the variable."""
     compiled = bn.compiled
     codes = np.full(len(compiled.finite), NONE, np.int64)
     soft: dict[int, Array] = {}
@@ -86,14 +76,8 @@ def evidence_codes(bn: NetworkParts, given: Given) -> Observed:
 
 
 def code_of(variable: Finite, value: Any) -> int:
-    """The code of a state by its name, or of the bin that a number falls into.
-
-    >>> code_of(Finite("age", ["<18", ">=18"], cuts=[18]), 20.5)
-    1
-    """
-    if isinstance(value, str):
-        return variable.code(value)
-    if variable.cuts is None or not _is_number(value):
+    """The code of a state by its name, or of the bin that a number falls into."""
+    if isinstance(value, str) or variable.cuts is None or not _is_number(value):
         return variable.code(value)
     return bisect_right(variable.cuts, finite_number(value, variable.name))
 
@@ -137,23 +121,20 @@ def is_by_state(value: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether this stands for a cell without a value: None, NaN, or one of the marks that pandas has.
-
-    >>> is_missing(None), is_missing(float("nan")), is_missing(0.0)
-    (True, True, False)
-    """
+    """Whether this stands for a cell without a value: None, NaN, or one of the marks that pandas has."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(value, (Number, np.generic)) and bool(value != value)
 
 
 def numbers_by_state(variable: Finite, value: Any, what: str) -> Array:
-    """One number per state, from a sequence in their order or a mapping that lists every state.
-
-    >>> numbers_by_state(Finite("x", ["a", "b"]), {"b": 0.5, "a": 2}, "likelihoods")
-    array([2. , 0.5])
-    """
-    value = _by_label(variable, value)
+    """One number per state, from a sequence in their order or a mapping that lists every state."""
+    if not isinstance(value, Mapping) and _is_series(value):  # by its labels, unless these are only positions
+        by_label = value.to_dict()
+        if len(by_label) < len(value):
+            raise ModelError(f"the numbers of {variable.name!r} have a label twice: one number for each state")
+        only_positions = list(by_label) == list(range(len(value))) and {str(i) for i in by_label} != set(variable.states)
+        value = value if only_positions else by_label
     numbers = _in_order(variable, value, what) if isinstance(value, Mapping) else value
     array = as_numbers(numbers, f"the {what} of {variable.name!r} must be numbers, not {value!r}")
     if array.shape != (variable.n_states,):
@@ -162,17 +143,6 @@ def numbers_by_state(variable: Finite, value: Any, what: str) -> Array:
             f"{listing(variable.states)}; got the shape {array.shape}"
         )
     return freeze(np.array(array))
-
-
-def _by_label(variable: Finite, value: Any) -> Any:
-    """A pandas Series as a mapping from its labels, unless these are only positions."""
-    if isinstance(value, Mapping) or not _is_series(value):
-        return value
-    by_label = value.to_dict()
-    if len(by_label) < len(value):
-        raise ModelError(f"the numbers of {variable.name!r} have a label twice: one number for each state")
-    only_positions = list(by_label) == list(range(len(value))) and {str(i) for i in by_label} != set(variable.states)
-    return value if only_positions else by_label
 
 
 def _in_order(variable: Finite, value: Mapping[Any, Any], what: str) -> list[Any]:
@@ -281,16 +251,7 @@ def requisite(links: Compiled, targets: Iterable[str], observed: Collection[str]
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """A question by names: `nodes` are those whose families matter; `observed` and `soft` is known of them or their parents.
-
-    >>> from suffice import BayesNet
-    >>> from suffice.models.questions.question import evidence_codes
-    >>> a, b, c = (Finite(name, ["no", "yes"]) for name in "abc")
-    >>> bn = BayesNet("a -> b -> c", {"a": [0.5, 0.5], "b": [[1, 0], [0, 1]], "c": [[1, 0], [0, 1]]}, [a, b, c])
-    >>> asked = Question.of(bn, ["c"], evidence_codes(bn, {"b": "yes"}))
-    >>> asked.nodes, asked.observed
-    (('c',), {'b': 1})
-    """
+    """A question by names: `nodes` are those whose families matter; `observed` and `soft` is known of them or their parents."""
 
     bn: NetworkParts
     targets: tuple[Variable, ...]
@@ -306,12 +267,13 @@ class Question:
     """What matters and is not observed."""
 
     @classmethod
-    def of(cls, bn: NetworkParts, targets: Sequence[str], evidence: Observed) -> Question:
+    def of(cls, bn: NetworkParts, targets: Sequence[str], evidence: Observed, nodes: Sequence[str] | None = None) -> Question:
+        """Without `nodes`, those that are requisite."""
         compiled = bn.compiled
         observed: dict[str, Any] = {compiled.finite[i]: int(evidence.codes[i]) for i in np.flatnonzero(evidence.codes >= 0)}
         observed |= {compiled.reals[i]: value for i, value in evidence.reals.items()}
         soft = {compiled.finite[i]: likelihood for i, likelihood in evidence.soft.items()}
-        nodes = requisite(compiled, targets, observed, soft)
+        nodes = requisite(compiled, targets, observed, soft) if nodes is None else tuple(nodes)
         near = {*nodes, *(p for n in nodes for p in compiled.parents[n])}
         values, likelihoods = ({n: v for n, v in known.items() if n in near} for known in (observed, soft))
         asked = tuple(bn.variables[t] for t in targets)
@@ -351,36 +313,3 @@ def checked_names(bn: NetworkParts, targets: str | Iterable[str] | None) -> tupl
 def is_observed(bn: NetworkParts, name: str, evidence: Observed) -> bool:
     """Whether its value is given. Likelihood evidence does not make it known: it is weighed in."""
     return name in evidence.given and bn.compiled.index.get(name) not in evidence.soft
-
-
-class GivesProbability(Protocol):
-    """Who is asked: a network."""
-
-    def log_prob_of(self, given: Any) -> float: ...
-
-
-def contradiction(network: GivesProbability, given: Mapping[str, Any]) -> dict[str, Any]:
-    """A part of the evidence that cannot be, and of which nothing can be left out; empty if all of it can be.
-
-    One thing after the other is left out, and stays out if the rest cannot be without it either: as many questions as there are
-    things given.
-
-    >>> import suffice as sf
-    >>> contradiction(sf.load("asia"), {"smoke": "yes", "lung": "yes", "either": "no", "xray": "no"})
-    {'lung': 'yes', 'either': 'no'}
-    """
-    left = dict(given)
-    if _possible(network, left):
-        return {}
-    for name in list(left):
-        rest = {n: value for n, value in left.items() if n != name}
-        if not _possible(network, rest):
-            left = rest
-    return left
-
-
-def _possible(network: GivesProbability, given: Mapping[str, Any]) -> bool:
-    try:
-        return network.log_prob_of(given) > float("-inf")
-    except ImpossibleEvidence:
-        return False

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,15 +42,7 @@ TRIES = 100
 def drawn_answer(
     bn: NetworkParts, targets: Sequence[str], evidence: Observed, method: LikelihoodWeighting | Gibbs, seed: int = 0
 ) -> Distribution | Mixture:
-    """p(targets | evidence) by drawing: a `Distribution` with standard errors, or a `Mixture` of draws where a target is real.
-
-    >>> from suffice import BayesNet
-    >>> from suffice.models.questions.question import evidence_codes
-    >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
-    >>> answer = drawn_answer(bn, ["x"], evidence_codes(bn, {"y": "b"}), LikelihoodWeighting(100_000))
-    >>> round(answer["b"], 1), round(float(answer.error[1]), 3)
-    (0.7, 0.001)
-    """
+    """p(targets | evidence) by drawing: a `Distribution` with standard errors, or a `Mixture` of draws where a target is real."""
     if not is_possible(bn, evidence):
         raise impossible(evidence)
     question = Question.of(bn, targets, evidence)
@@ -132,8 +123,7 @@ def _weigh_draws(question: Question, method: LikelihoodWeighting, seeds: np.rand
             f"exactly, without a method, or with {Remedy('Gibbs()', '--method gibbs:10000')}, or with more draws, "
             f"{Remedy(f'LikelihoodWeighting({10 * n})', f'--method lw:{10 * n}')}"
         )
-    drawn = Weighted(log_weights)
-    return kept, drawn, f"likelihood weighting, {n:,} draws"
+    return kept, Weighted(log_weights), f"likelihood weighting, {n:,} draws"
 
 
 def _walk_chains(question: Question, method: Gibbs, seeds: np.random.SeedSequence) -> tuple[Trace, Chained, str, Average | None]:
@@ -168,10 +158,13 @@ def _walk_chains(question: Question, method: Gibbs, seeds: np.random.SeedSequenc
 
 
 def _room(question: Question, n: int) -> Trace:
-    size = 8 * n * (2 + len(question.reals))
-    if size > MAX_BYTES:
-        raise TooLarge(f"{n:,} draws need {bytes_in_words(size)}; the limit is {bytes_in_words(MAX_BYTES)}")
+    _check_memory(n, 8 * (2 + len(question.reals)))
     return Trace(np.empty(n, np.int64), np.empty((n, len(question.reals))))
+
+
+def _check_memory(n: int, of_one: int) -> None:
+    if n * of_one > MAX_BYTES:
+        raise TooLarge(f"{n:,} draws need {bytes_in_words(n * of_one)}; the limit is {bytes_in_words(MAX_BYTES)}")
 
 
 def _collapse(question: Question) -> tuple[SummedOut, list[int]]:
@@ -285,21 +278,25 @@ def note_quality(*found: Average) -> None:
 
 @one_blas_thread
 def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeighting, seed: int = 0) -> Marginals:
-    """p(x | evidence) of every node, each with its standard error; ln p(evidence) is estimated by the same draws.
-
-    >>> from suffice import BayesNet
-    >>> from suffice.models.questions.question import evidence_codes
-    >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, {"x": ["a", "b"], "y": ["a", "b"]})
-    >>> found = drawn_marginals(bn, evidence_codes(bn, {"y": "b"}), LikelihoodWeighting(100_000))
-    >>> round(found["x"]["b"], 1), round(found.log_prob_of_evidence, 1)  # ln 0.275
-    (0.7, -1.3)
-    """
+    """p(x | evidence) of every node, each with its standard error; ln p(evidence) is estimated by the same draws."""
     if not isinstance(method, LikelihoodWeighting):
         one, all_nodes = Remedy("Gibbs(n)", ""), Remedy("LikelihoodWeighting(n)", "")
         raise ModelError(f"all marginals at once are drawn by {all_nodes}; {one} draws those of a query")
     if not is_possible(bn, evidence):
         raise impossible(evidence)
-    columns, log_weights = _draws(_of_all(bn, evidence), method.n, np.random.SeedSequence(whole(seed, "a seed", 0, ModelError)))
+    # all families matter, those of what is observed, too: their product is p(evidence)
+    unknown = [n for n in bn.variables if not is_observed(bn, n, evidence)]
+    question = Question.of(bn, unknown, evidence, bn.dag.topological_order)
+    kinds = {name: np.dtype(np.int32 if isinstance(v, Finite) else np.float64) for name, v in bn.variables.items()}
+    _check_memory(method.n, sum(kind.itemsize for kind in kinds.values()))
+    columns: dict[str, Any] = {name: np.empty(method.n, kind) for name, kind in kinds.items()}
+
+    def keep(part: slice, found: dict[str, Any]) -> None:
+        for name, column in found.items():
+            columns[name][part] = column
+
+    seeds = np.random.SeedSequence(whole(seed, "a seed", 0, ModelError))
+    log_weights = _draw_in_blocks(question, method.n, seeds, keep)
     if log_weights.max() == -np.inf:
         raise ModelError(
             f"none of {method.n:,} draws met the evidence {in_words(evidence.given)}: it is impossible or very improbable; "
@@ -318,30 +315,3 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
     note_quality(drawn.mean(np.zeros(method.n)))
     log_prob = float(log_weights.max() + np.log(np.exp(log_weights - log_weights.max()).mean())) if evidence.given else 0.0
     return Marginals({}, np.zeros(0), np.zeros(1, np.int64), log_prob, evidence.given, answers)
-
-
-def _of_all(bn: NetworkParts, evidence: Observed) -> Question:
-    """The question that all families matter to, those of what is observed, too: their product is p(evidence)."""
-    names = [n for n in bn.variables if not is_observed(bn, n, evidence)]
-    asked = Question.of(bn, names, evidence)
-    compiled = bn.compiled
-    seen: dict[str, Any] = {compiled.finite[i]: int(evidence.codes[i]) for i in np.flatnonzero(evidence.codes >= 0)}
-    seen |= {compiled.reals[i]: value for i, value in evidence.reals.items()}
-    soft = {compiled.finite[i]: likelihood for i, likelihood in evidence.soft.items()}
-    return replace(asked, nodes=bn.dag.topological_order, observed=seen, soft=soft)
-
-
-def _draws(question: Question, n: int, seeds: np.random.SeedSequence) -> tuple[dict[str, Any], Any]:
-    """The columns of all nodes, and the log-likelihood of the evidence beside each draw."""
-    variables = question.bn.variables
-    kinds = {name: np.int32 if isinstance(v, Finite) else np.float64 for name, v in variables.items()}
-    size = sum(n * np.dtype(kind).itemsize for kind in kinds.values())
-    if size > MAX_BYTES:
-        raise TooLarge(f"{n:,} draws need {bytes_in_words(size)}; the limit is {bytes_in_words(MAX_BYTES)}")
-    columns: dict[str, Any] = {name: np.empty(n, kind) for name, kind in kinds.items()}
-
-    def keep(part: slice, found: dict[str, Any]) -> None:
-        for name, column in found.items():
-            columns[name][part] = column
-
-    return columns, _draw_in_blocks(question, n, seeds, keep)
