@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,10 +11,18 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import DataError
-from suffice.models.rows.posteriors import observed_log_likelihood, observed_log_prob
+from suffice.models.rows.posteriors import RowsLogLikelihood, log_prob_in_rows, shown_rows
 from tests.hybrid_oracles import probability, random_hybrid
 from tests.models.test_predict import rows_with_gaps
 from tests.oracles import joint, random_net
+
+
+def observed_log_prob(net: sf.BayesNet, rows: Any) -> Any:
+    return log_prob_in_rows(net, shown_rows(net, rows))
+
+
+def observed_log_likelihood(net: sf.BayesNet, rows: Any) -> float:
+    return float(shown_rows(net, rows).fold(RowsLogLikelihood(net)))
 
 
 def log(p: float) -> float:

@@ -92,7 +92,7 @@ def drawn_forward(question: Question, rng: np.random.Generator, n: int) -> tuple
     return columns, log_weights
 
 
-def _draw_in_blocks(
+def draw_in_blocks(
     question: Question, n: int, seeds: np.random.SeedSequence, keep: Callable[[slice, dict[str, Any]], None]
 ) -> Array:
     """The log-likelihood of the evidence beside each of n draws, of which `keep` is given the columns, a block at a time."""
@@ -103,6 +103,9 @@ def _draw_in_blocks(
         columns, log_weights[part] = drawn_forward(question, np.random.default_rng(own), part.stop - start)
         keep(part, columns)
 
+    if len(starts) == 1:
+        fill(0, *seeds.spawn(1))
+        return log_weights
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(fill, starts, seeds.spawn(len(starts))))
     return log_weights
@@ -116,7 +119,7 @@ def _weigh_draws(question: Question, method: LikelihoodWeighting, seeds: np.rand
         for column, name in zip(kept.reals.T, question.reals, strict=True):
             column[part] = columns[name]
 
-    log_weights = _draw_in_blocks(question, n, seeds, keep)
+    log_weights = draw_in_blocks(question, n, seeds, keep)
     if log_weights.max() == -np.inf:
         raise ModelError(
             f"none of {n:,} draws met the evidence {in_words(question.evidence.given)}: it is impossible or very improbable; ask "
@@ -296,7 +299,7 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
             columns[name][part] = column
 
     seeds = np.random.SeedSequence(whole(seed, "a seed", 0, ModelError))
-    log_weights = _draw_in_blocks(question, method.n, seeds, keep)
+    log_weights = draw_in_blocks(question, method.n, seeds, keep)
     if log_weights.max() == -np.inf:
         raise ModelError(
             f"none of {method.n:,} draws met the evidence {in_words(evidence.given)}: it is impossible or very improbable; "

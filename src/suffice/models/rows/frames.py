@@ -41,11 +41,7 @@ def is_held(rows: Any) -> bool:
 
 
 def table(rows: Any, names: Sequence[str], values: Array) -> Any:
-    """A frame of numbers like that of the rows, with their index if they have one: a column per name.
-
-    >>> table({"x": [1]}, ["a", "b"], np.array([[0.25, 0.75]]))
-    {'a': array([0.25]), 'b': array([0.75])}
-    """
+    """A frame of numbers like that of the rows, with their index if they have one: a column per name."""
     if _kind(rows) == "pandas":
         import pandas as pd
 
@@ -54,11 +50,7 @@ def table(rows: Any, names: Sequence[str], values: Array) -> Any:
 
 
 def column(rows: Any, name: str, values: npt.NDArray[Any], states: Sequence[str] | None = None) -> Any:
-    """A column for the rows: numbers, or states by their codes, nothing where the code is −1.
-
-    >>> column({"x": [1]}, "y", np.array([1, -1]), ["no", "yes"])
-    array(['yes', None], dtype=object)
-    """
+    """A column for the rows: numbers, or states by their codes, nothing where the code is −1."""
     kind = _kind(rows)
     if kind in ("columns", "pandas"):
         cells = values if states is None else np.array([*states, None], object)[values]  # the code −1 is the last
@@ -76,25 +68,12 @@ def column(rows: Any, name: str, values: npt.NDArray[Any], states: Sequence[str]
 
 
 def code_table(rows: Any, columns: Mapping[str, tuple[Ints, Sequence[str]]]) -> Any:
-    """A frame like that of the rows with columns of states, each by its codes (−1 for none) and their names.
-
-    >>> code_table({"x": [1]}, {"y": (np.array([1, -1]), ["no", "yes"])})
-    {'y': array(['yes', None], dtype=object)}
-    """
-    cells = {n: column(rows, n, codes, states) for n, (codes, states) in columns.items()}
-    if _kind(rows) == "pandas":
-        import pandas as pd
-
-        return pd.DataFrame(cells, index=rows.index)
-    return new_table(rows, cells)
+    """A frame like that of the rows with columns of states, each by its codes (−1 for none) and their names."""
+    return new_table(rows, {n: column(rows, n, codes, states) for n, (codes, states) in columns.items()})
 
 
 def new_table(rows: Any, columns: Mapping[str, Any]) -> Any:
-    """A frame of these columns, of the kind that the rows are, but with rows of its own.
-
-    >>> new_table({"x": [1]}, {"y": np.array([1.5, 2.5])})
-    {'y': array([1.5, 2.5])}
-    """
+    """A frame of these columns, of the kind that the rows are, but with rows of its own."""
     kind = _kind(rows)
     if kind == "columns":
         return dict(columns)
@@ -165,11 +144,7 @@ def _numbers(values: npt.NDArray[Any], arrow_type: Any) -> Any:
 
 
 def fill_frame(rows: Any, fills: Mapping[str, Fill]) -> Any:
-    """The same frame with its gaps filled; the frame that was given stays as it is.
-
-    >>> fill_frame({"x": ["a", None]}, {"x": Fill("x", np.array([1]), np.array([0]), ("a", "b"))})
-    {'x': ['a', 'a']}
-    """
+    """The same frame with its gaps filled; the frame that was given stays as it is."""
     if isinstance(rows, Mapping):
         return {name: _fill_column(values, fills[str(name)]) if str(name) in fills else values for name, values in rows.items()}
     if isinstance(rows, np.ndarray):
@@ -299,18 +274,19 @@ def _type_of(values: Any) -> Any:
         return pa.string()
 
 
-def _with_answers(answers: Callable[[Any], Mapping[str, Any]], table: Any) -> Any:
-    """A table of rows with columns for their answers, by name."""
-    for name, column in answers(table).items():
+def beside(frame: Any, call: Callable[[Any], Any], titles: str | Mapping[str, str]) -> Any:
+    """A frame of Spark with the answers of a call beside its rows, computed when it is asked for: a column, or some by titles."""
+    return in_place(frame, partial(_with_answers, call, titles))
+
+
+def _with_answers(call: Callable[[Any], Any], titles: str | Mapping[str, str], table: Any) -> Any:
+    found = call(table)
+    answers = {titles: found} if isinstance(titles, str) else {title: found.column(n) for n, title in titles.items()}
+    for name, column in answers.items():
         if name in table.column_names:
             raise DataError(f"the frame has a column {name!r} already, the name of an answer: drop or rename it")
         table = table.append_column(name, column if isinstance(column, pa.ChunkedArray) else pa.array(column))
     return table
-
-
-def beside(frame: Any, answers: Callable[[Any], Mapping[str, Any]]) -> Any:
-    """A frame of Spark with columns for the answers of its rows; they are computed when it is asked for."""
-    return in_place(frame, partial(_with_answers, answers))
 
 
 def in_place(frame: Any, change: Callable[[Any], Any]) -> Any:
@@ -321,11 +297,8 @@ def in_place(frame: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _plain_change(change: Callable[[Any], Any], table: Any) -> Any:
-    return plain(change(table))
-
-
-def plain(table: Any) -> Any:
-    """A table without dictionaries, which Spark does not know."""
+    """What a change makes of a table, without dictionaries, which Spark does not know."""
+    table = change(table)
     for i, column in enumerate(table.columns):
         if pa.types.is_dictionary(column.type):
             table = table.set_column(i, table.column_names[i], column.cast(column.type.value_type))

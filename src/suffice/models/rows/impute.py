@@ -26,16 +26,12 @@ from suffice.errors import DataError, ModelError, listing, note, whole
 from suffice.errors.remedies import Remedy, argument, name_of
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, pick_codes
 from suffice.inference.finite.network import NONE, Array, Ints
-from suffice.models.parts.closed_forms import NoFormula, advising
+from suffice.models.parts.closed_forms import advising
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.exact import reduce_network
 from suffice.models.rows import posteriors
 from suffice.models.rows.frames import Fill, checked_size, fill_frame, in_place, is_held
-from suffice.models.rows.posteriors import (
-    Places,
-    cells,
-    is_seen,
-)
+from suffice.models.rows.posteriors import Places, cells, is_seen
 from suffice.statistics.counts import keys_of
 from suffice.variables import Finite, Variable
 
@@ -46,6 +42,8 @@ REDRAW = 1_000_003
 """Sets the draws of parameters apart from those of cells, which have the same seed."""
 
 NO_ROWS = np.zeros(0, np.int64)
+
+ONE_COLUMN = Remedy("predict(rows, column, method=LikelihoodWeighting())", "suffice predict --method lw:10000")
 
 
 def impute(
@@ -58,18 +56,7 @@ def impute(
     seed: int = 0,
     unknown: Refuse | Missing = REFUSE,
 ) -> Any:
-    """What `BayesNet.impute` gives; multiple imputation by Rubin's rules:
-
-    >>> from suffice import BayesNet
-    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-    >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-    >>> table = {"x": ["yes"] * 30 + ["no"] * 60 + [None] * 30, "y": ["yes"] * 30 + ["no"] * 60 + ["yes"] * 15 + ["no"] * 15}
-    >>> shares = np.array([np.mean([x == "yes" for x in frame["x"]]) for frame in impute(bn, table, draws=20)])
-    >>> within, between = np.mean(shares * (1 - shares)) / 120, shares.var(ddof=1)
-    >>> error = (within + (1 + 1 / 20) * between) ** 0.5
-    >>> f"{shares.mean():.2f} ± {error:.3f}"
-    '0.35 ± 0.046'
-    """
+    """What `BayesNet.impute` gives."""
     rows = rows.collect() if type(rows).__name__ == "LazyFrame" else rows
     if maps_frames(rows):
         if draws is not None:
@@ -161,7 +148,8 @@ class Impute:
     ) -> tuple[dict[str, tuple[Ints, Any]], Ints]:
         """What fills the gaps of some rows, and those of them that are impossible."""
         n, full = len(rows), seen.take(np.arange(len(rows)))
-        with advising(_one_column):
+        way_out = f"or predict one column at a time, which can be drawn: {ONE_COLUMN}"
+        with advising(lambda refused: f"fill in {listing(refused.lacking)} before, {way_out}"):
             if self.networks is not None:
                 full, impossible = self._draw_rows(self.networks, seen, gaps, number, rows)
             elif self.joint:
@@ -229,13 +217,6 @@ def _networks(bn: NetworkParts, draws: int | None, redraw: bool | None, seed: in
     from suffice.models.estimated import networks_at_draws
 
     return tuple(networks_at_draws(bn, draws, [seed, REDRAW], every=bool(redraw)))
-
-
-def _one_column(refused: NoFormula) -> str:
-    return (
-        f"fill in {listing(refused.lacking)} before, or predict one column at a time, which can be drawn: "
-        f"{Remedy('predict(rows, column, method=LikelihoodWeighting())', 'suffice predict --method lw:10000')}"
-    )
 
 
 def _fills(blocks: Sequence[Filled], variables: Mapping[str, Variable], draws: int) -> list[dict[str, Fill]]:
@@ -330,26 +311,21 @@ def _is_mixing(bn: NetworkParts, name: str) -> bool:
 
 
 def _numbers(bn: NetworkParts, name: str, rows: RowEvidence, moments: Array, uniforms: Array) -> Array:
-    """Real cells by their means and variances, counts, whose finite parents are known by now, by their rates."""
+    """Real cells by their means and variances, counts, whose finite parents are known by now, by their rates, open regressions by
+    their own distribution."""
     cpd, (mean, variance) = bn[name], moments.T
     if cpd.is_open:
-        return _draw_regression(bn, name, rows, ~np.isnan(mean), uniforms)
+        for v in cpd.finite_parents:
+            if not is_seen(bn, v.name, rows).all():
+                raise _is_mixture(name, v.name)
+        result, fine = np.full(rows.n_rows, np.nan), ~np.isnan(mean)
+        result[fine] = cpd.quantiles({p: cells(bn, p, rows)[fine] for p in cpd.parents}, uniforms[fine])
+        return result
     if bn.compiled.open:
         _refuse_mixture(bn, name, rows)
     if name in bn.compiled.counts:
         return np.asarray(cpd.quantiles_at(mean, variance, uniforms))
     return np.asarray(mean + np.sqrt(variance) * sc.ndtri(uniforms))
-
-
-def _draw_regression(bn: NetworkParts, name: str, rows: RowEvidence, fine: Bools, uniforms: Array) -> Array:
-    """Numbers by the distribution of an open regression."""
-    cpd = bn[name]
-    for v in cpd.finite_parents:
-        if not is_seen(bn, v.name, rows).all():
-            raise _is_mixture(name, v.name)
-    result = np.full(rows.n_rows, np.nan)
-    result[fine] = cpd.quantiles({p: cells(bn, p, rows)[fine] for p in cpd.parents}, uniforms[fine])
-    return result
 
 
 def _refuse_mixture(bn: NetworkParts, name: str, rows: RowEvidence) -> None:

@@ -18,7 +18,7 @@ show,
 
 to a network in which it has a stand-in: of a finite y a uniform one, whose ln n states are added back. Where y is barren there is
 no factor, and the stand-in sums to 1. Rows that leave an integral over a number without a formula are integrated over points
-(`integrals`).
+(`incomplete.numbers.row_integrals`): a missing number under a regression by quadrature, a missing count with children summed.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ from suffice.engines.scan import maps_frames, scan
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listing, nearest, note
 from suffice.incomplete import rows as in_rows
+from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
+from suffice.incomplete.numbers.row_integrals import RowIntegrals
 from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, RowFactor, TargetMoments, in_parts
 from suffice.inference.finite.logs import shares
 from suffice.inference.finite.network import NONE, Array, Ints
@@ -49,9 +51,8 @@ from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.exact import refuse_by_name
 from suffice.models.questions.question import requisite
 from suffice.models.rows.frames import beside
-from suffice.models.rows.integrals import integrated_log_probs, integrated_posterior
 from suffice.statistics.counts import alike
-from suffice.variables import Finite, Variable
+from suffice.variables import Finite, NotNormal, Variable
 
 MOMENTS = ("mean", "variance")
 """What the posterior of a real variable is told by."""
@@ -87,18 +88,11 @@ def is_seen(bn: NetworkParts, name: str, rows: RowEvidence) -> Bools:
 
 
 def present(bn: NetworkParts, columns: Sequence[str]) -> Mapping[str, Variable]:
-    """The variables of a network that are columns of some rows. There must be one.
-
-    >>> from suffice import BayesNet, Finite
-    >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
-    >>> present(bn, ["X"])
-    Traceback (most recent call last):
-        ...
-    suffice.errors.DataError: the data have no column of the network: 'X' are the columns, 'x' the nodes; did you mean 'x'?
-    """
+    """The variables of a network that are columns of some rows. There must be one."""
     there = frozenset(columns)
     found = {n: v for n, v in bn.variables.items() if n in there}
-    alike = _alike(bn, columns) if len(found) < len(bn.variables) else {}
+    absent = {_bare(n): n for n in bn if n not in there}
+    alike = {c: absent[_bare(c)] for c in columns if c not in bn and _bare(c) in absent}
     if not found:
         hint = f"; did you mean {next(iter(alike.values()))!r}?" if alike else ""
         hint = hint or next((h for c in columns if (h := nearest(c, bn))), "")
@@ -109,12 +103,6 @@ def present(bn: NetworkParts, columns: Sequence[str]) -> Mapping[str, Variable]:
         said = [f"{column!r} (the node is {node!r})" for column, node in alike.items()]
         note(f"columns whose names are only nearly those of nodes are not looked at: {listing(said, 4, 'str')}")
     return found
-
-
-def _alike(bn: NetworkParts, columns: Sequence[str]) -> dict[str, str]:
-    """Columns that are no nodes, but would be if only letters and digits counted; and the nodes, which are no columns."""
-    absent = {_bare(n): n for n in bn if n not in frozenset(columns)}
-    return {c: absent[_bare(c)] for c in columns if c not in bn and _bare(c) in absent}
 
 
 def _bare(name: str) -> str:
@@ -140,6 +128,33 @@ def posterior_or_integral(bn: NetworkParts, target: str, seen: RowEvidence) -> A
         return integrated_posterior(bn, target, seen, refused)
 
 
+def integrated_posterior(bn: NetworkParts, target: str, seen: RowEvidence, refused: NoFormula) -> Array:
+    """The same, over points; its own cells do not matter."""
+    return _integrals(bn, seen, target, refused).posterior(target)
+
+
+def _integrals(bn: NetworkParts, seen: RowEvidence, target: str | None, refused: NoFormula) -> RowIntegrals:
+    """What is neither normal nor a count, and has children or is asked for, stays refused."""
+    compiled, own = bn.compiled, RowEvidence(np.array(seen.codes, np.int32), np.array(seen.reals))
+    if target is not None:
+        cells(bn, target, own)[:] = NONE if target in compiled.index else np.nan
+    states = {n: np.ascontiguousarray(own.codes[:, i]).view(np.uint32) for n, i in compiled.index.items()}
+    numbers = {n: np.ascontiguousarray(own.reals[:, i]) for n, i in compiled.real_index.items()}
+    lost = [n for n, x in numbers.items() if np.isnan(x).any()]
+    curved = [n for n in lost if isinstance(bn.variables[n], NotNormal) or bn[n].is_open]
+    for name in curved:
+        variable = bn.variables[name]
+        if not (isinstance(variable, NotNormal) and variable.whole) and (bn.dag.children(name) or name == target):
+            raise refused
+    if counts := [n for n in curved if bn.dag.children(n)]:
+        note(f"{summed_in_words()}: {listing(counts)}")
+    open_ones = [n for n in bn if bn[n].is_open]
+    under = {p for n in open_ones for p in bn.dag.parents(n) if p in lost and p not in curved}
+    if under:
+        note(f"{integrated_in_words()}: {listing(sorted(under))}")
+    return RowIntegrals.of({n: bn[n] for n in bn}, bn.variables, Block({**states, **numbers}))
+
+
 def _infer_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """The states of a target by inference, in rows that leave other nodes to be summed out."""
     if bn.compiled.open:
@@ -150,13 +165,7 @@ def _infer_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
 
 
 def by_densities(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
-    """With the densities of numbers that are observed, and what regressions on them say. The target's own cells do not matter.
-
-    >>> from suffice import BayesNet, Gaussian
-    >>> bn = BayesNet("x -> y", {"x": Gaussian(1.0), "y": Gaussian(0.0, {"x": 2.0})})
-    >>> by_densities(bn, "x", RowEvidence(np.zeros((1, 0), np.int64), np.array([[np.nan, 7.0]]))).round(6)
-    array([[3. , 0.2]])
-    """
+    """With the densities of numbers that are observed, and what regressions on them say. The target's own cells do not matter."""
     compiled = bn.compiled
     rows = RowEvidence(np.array(seen.codes, np.int64), np.array(seen.reals))
     cells(bn, target, rows)[:] = NONE if target in compiled.index else np.nan
@@ -192,7 +201,7 @@ def _log_densities(bn: NetworkParts, seen: RowEvidence) -> Array:
                 each = partial(factors, bn)
                 return in_parts(bn.compiled.around_regressions, seen, each, Densities.log_probs, 1, in_rows.PART)[:, 0]
         except NoFormula as refused:
-            return integrated_log_probs(bn, seen, refused)
+            return _integrals(bn, seen, None, refused).log_probs()
 
 
 def _with_numbers(seen: RowEvidence) -> Bools:
@@ -246,14 +255,13 @@ def log_prob(bn: NetworkParts, rows: Any, unknown: Refuse | Missing = REFUSE) ->
     """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there); of a frame of
     Spark, the frame with a column for it."""
     if maps_frames(rows):
-        return beside(rows, partial(_log_prob_beside, bn, unknown))  # type: ignore[no-any-return]
-    if checked_unknown(unknown) == Missing() or bn.hides_columns(rows):
-        return observed_log_prob(bn, rows, unknown)
-    return log_prob_in_rows(bn, bn.rows(rows))
+        return beside(rows, partial(_log_prob_or_none, bn, unknown), "log_prob")  # type: ignore[no-any-return]
+    as_shown = checked_unknown(unknown) == Missing() or bn.hides_columns(rows)
+    return log_prob_in_rows(bn, shown_rows(bn, rows, unknown) if as_shown else bn.rows(rows))
 
 
-def _log_prob_beside(bn: NetworkParts, unknown: Refuse | Missing, rows: Any) -> dict[str, Any]:
-    return {"log_prob": log_prob(bn, rows, unknown) if rows.num_rows else np.empty(0)}
+def _log_prob_or_none(bn: NetworkParts, unknown: Refuse | Missing, rows: Any) -> Array:
+    return log_prob(bn, rows, unknown) if rows.num_rows else np.empty(0)
 
 
 @one_blas_thread
@@ -264,47 +272,23 @@ def log_likelihood(bn: NetworkParts, data: Any = None) -> float:
         statistics.require_all_cells("the log-likelihood of rows")
         return float(sum(bn[n].log_likelihood_of_fit(statistics) for n in bn))
     if bn.hides_columns(data):
-        return observed_log_likelihood(bn, data)
-    if bn.regressions and not bn.is_summed(data):
+        rows = shown_rows(bn, data)
+    elif bn.regressions and not bn.is_summed(data):
         rows = bn.rows(data)
-        threads = 1 if any(rows.missing.values()) else None  # the kernels have threads of their own
-        return float(rows.fold(RowsLogLikelihood(bn), threads=threads))
-    try:
-        statistics = bn.summary(data)
-    except MissingCells:
-        return observed_log_likelihood(bn, data)
-    statistics.require_all_cells("the log-likelihood of rows")
-    return float(sum(bn[n].log_likelihood(statistics.answer(bn[n].needs)) for n in bn))
+    else:
+        try:
+            statistics = bn.summary(data)
+        except MissingCells:
+            rows = shown_rows(bn, data)
+        else:
+            statistics.require_all_cells("the log-likelihood of rows")
+            return float(sum(bn[n].log_likelihood(statistics.answer(bn[n].needs)) for n in bn))
+    complete = all(n in rows.columns for n in bn) and not any(rows.missing.values())
+    return float(rows.fold(RowsLogLikelihood(bn), threads=None if complete else 1))  # the kernels have threads of their own
 
 
-def observed_log_prob(bn: NetworkParts, rows: Any, unknown: Refuse | Missing = REFUSE) -> Array:
-    """ln p(observed cells) of each row, in the order of the rows; a density where real cells are observed.
-
-    Missing cells, and nodes that are no columns, are summed or integrated out. A row of which nothing is observed has 0, one
-    whose cells cannot occur together −inf.
-
-    >>> from suffice import BayesNet, Finite
-    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-    >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-    >>> np.exp(observed_log_prob(bn, {"x": ["yes", None, None], "y": ["no", "yes", None]})).round(6)
-    array([0.05 , 0.275, 1.   ])
-    """
-    return log_prob_in_rows(bn, _rows(bn, rows, unknown))
-
-
-def observed_log_likelihood(bn: NetworkParts, data: Any) -> float:
-    """Σ ln p(observed cells) over the rows, each as often as its weight says.
-
-    >>> from suffice import BayesNet, Finite
-    >>> bn = BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])])
-    >>> round(observed_log_likelihood(bn, scan({"x": ["b", None]}, weights=[2, 5])), 6)  # 2 ln 0.75
-    -0.575364
-    """
-    return float(_rows(bn, data).fold(RowsLogLikelihood(bn), threads=1))  # the kernels have threads of their own
-
-
-def _rows(bn: NetworkParts, data: Any, unknown: Refuse | Missing = REFUSE) -> Data:
-    """The columns of the data that are nodes, read as the network's variables."""
+def shown_rows(bn: NetworkParts, data: Any, unknown: Refuse | Missing = REFUSE) -> Data:
+    """The columns of the data that are nodes, read as the network's variables; nodes that are no columns are not observed."""
     opened = scan(data)
     variables = dict(present(bn, opened.columns))
     return opened.with_variables(variables, checked_unknown(unknown)).take(variables)
@@ -370,16 +354,7 @@ def _posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
 
 
 def factors(bn: NetworkParts, rows: RowEvidence, target: str | None = None) -> Iterator[RowFactor]:
-    """What the open regressions add; the factor of a target that is a number is left to the caller.
-
-    >>> from suffice import BayesNet, Gaussian, Logistic, Real
-    >>> from suffice.results import RegressionCpd
-    >>> y, x = Finite("y", ["no", "yes"]), Real("x")
-    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
-    >>> [factor] = factors(bn, RowEvidence(np.array([[-1]]), np.array([[0.0]])), "y")
-    >>> np.exp(factor.values)  # beside a stand-in of 0.5 each
-    array([[1., 1.]])
-    """
+    """What the open regressions add; the factor of a target that is a number is left to the caller."""
     for name, needed in _rows_needed(bn, rows, target).items() if bn.compiled.open else ():
         if not bn[name].is_open:
             continue

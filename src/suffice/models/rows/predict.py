@@ -26,7 +26,6 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
@@ -42,10 +41,17 @@ from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answering import PredictOptions
 from suffice.models.questions.intervals import FEWEST, answer_with_interval, check_draws
 from suffice.models.questions.question import Observed, Question, one_of_interval_and_method
-from suffice.models.questions.sampling import BLOCK, drawn_forward, is_possible
+from suffice.models.questions.sampling import draw_in_blocks, is_possible
 from suffice.models.rows.frames import beside, checked_size, column, table
-from suffice.models.rows.integrals import integrated_posterior
-from suffice.models.rows.posteriors import MOMENTS, Places, present, row_evidence, row_posterior, tell_impossible
+from suffice.models.rows.posteriors import (
+    MOMENTS,
+    Places,
+    integrated_posterior,
+    present,
+    row_evidence,
+    row_posterior,
+    tell_impossible,
+)
 from suffice.statistics.counts import alike
 from suffice.variables import Finite, Variable
 
@@ -67,12 +73,7 @@ class Prediction(NamedTuple):
 
 
 def measures(bn: NetworkParts, target: Any) -> tuple[str, ...]:
-    """What a target's posterior is told by: its states, or its mean and variance.
-
-    >>> from suffice import BayesNet
-    >>> measures(BayesNet("x", {"x": [0.25, 0.75]}, variables=[Finite("x", ["a", "b"])]), "x")
-    ('a', 'b')
-    """
+    """What a target's posterior is told by: its states, or its mean and variance."""
     if not isinstance(target, str):
         raise ModelError(f"one target is predicted at a time, given by its name; not {target!r}")
     if target not in bn:
@@ -87,31 +88,13 @@ FEW_STATES = 32
 
 @dataclass(frozen=True, eq=False)
 class Predict:
-    """The step that finds the posterior of a target in a block of rows: exact, or by n draws where it has no formula.
-
-    >>> from suffice import BayesNet, Gaussian, Logistic, Real
-    >>> from suffice.results import RegressionCpd
-    >>> y, x = Finite("y", ["no", "yes"]), Real("x")
-    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
-    >>> Predict.of(bn, "y").answer(RowEvidence(np.array([[-1], [-1]]), np.array([[0.0], [np.nan]]))).worth
-    array([inf, inf])
-    """
+    """The step that finds the posterior of a target in a block of rows: exact, or by n draws where it has no formula."""
 
     bn: NetworkParts
     target: str
     n: int | None
     seed: int
     keep: tuple[str, ...]
-
-    @classmethod
-    def of(
-        cls, bn: NetworkParts, target: str, method: LikelihoodWeighting | None = None, seed: int = 0, keep: Sequence[str] = ()
-    ) -> Predict:
-        if method is None:
-            return cls(bn, target, None, 0, tuple(keep))
-        if not isinstance(method, LikelihoodWeighting):
-            raise ModelError(f"rows are answered exactly, without a method, or by LikelihoodWeighting(...); not by {method!r}")
-        return cls(bn, target, method.n, whole(seed, "a seed", 0, ModelError), tuple(keep))
 
     def __call__(self, block: Block) -> Prediction:
         found = self.answer(row_evidence(self.bn, block))
@@ -164,7 +147,8 @@ class Predict:
 
     def _sample_answers(self, seen: RowEvidence, n: int) -> tuple[Array, Array]:
         """The answers, and how many independent draws each is worth. Equal rows once."""
-        keys = [_key(codes, reals) for codes, reals in zip(seen.codes, seen.reals, strict=True)]
+        numbers = np.where(np.isnan(seen.reals), np.nan, seen.reals + 0.0).astype("<f8")  # −0 is 0, and there is one NaN
+        keys = [codes.tobytes() + own.tobytes() for codes, own in zip(seen.codes.astype("<i4"), numbers, strict=True)]
         place = {key: i for i, key in enumerate(keys)}
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             rows = (seen.take(np.array([i])) for i in place.values())
@@ -176,10 +160,16 @@ class Predict:
         """The answer of one row and how many independent draws it is worth: none have met its cells if that is 0."""
         numbers = {int(m): float(row.reals[0, m]) for m in np.flatnonzero(~np.isnan(row.reals[0]))}
         evidence = Observed(row.codes[0].astype(np.int64), {}, numbers, {})
-        nothing = np.full(self._width, np.nan)
+        nothing, question = np.full(self._width, np.nan), Question.of(self.bn, [self.target], evidence)
         if not is_possible(self.bn, evidence):
             return nothing, np.inf
-        values, log_weights = self._draws(Question.of(self.bn, [self.target], evidence), key, n)
+        values = np.empty((n, self._width if isinstance(self._variable, Finite) else 1))
+
+        def keep(part: slice, columns: dict[str, Any]) -> None:
+            values[part] = self._average(question, columns, part.stop - part.start)
+
+        seeds = np.random.SeedSequence([self.seed, *np.frombuffer(key, np.uint32).tolist()])
+        log_weights = draw_in_blocks(question, n, seeds, keep)
         if log_weights.max() == -np.inf:
             return nothing, 0.0
         drawn = Weighted(log_weights)
@@ -187,17 +177,6 @@ class Predict:
         if isinstance(self._variable, Finite):
             return np.asarray(mean / mean.sum()), drawn.effective_sample_size
         return np.array([mean[0], drawn.weights @ (values[:, 0] - mean[0]) ** 2]), drawn.effective_sample_size
-
-    def _draws(self, question: Question, key: bytes, n_draws: int) -> tuple[Array, Array]:
-        """For each draw what is averaged, and the logarithm of its weight."""
-        starts = range(0, n_draws, BLOCK)
-        entropy = np.random.SeedSequence([self.seed, *np.frombuffer(key, np.uint32).tolist()])
-        parts = []
-        for start, own in zip(starts, entropy.spawn(len(starts)), strict=True):
-            n = min(BLOCK, n_draws - start)
-            columns, logs = drawn_forward(question, np.random.default_rng(own), n)
-            parts.append((self._average(question, columns, n), logs))
-        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
     def _average(self, question: Question, columns: dict[str, Any], n: int) -> Array:
         """The number of the target, or a column per state: its probability given the parents if nothing below it matters, else 1
@@ -212,34 +191,14 @@ class Predict:
         return np.asarray(np.exp(np.stack(each, axis=1)))
 
 
-def _key(codes: npt.NDArray[Any], reals: Array) -> bytes:
-    """The cells of a row: −0 is 0, and there is one NaN."""
-    numbers = np.where(np.isnan(reals), np.nan, reals + 0.0)
-    return codes.astype("<i4").tobytes() + numbers.astype("<f8").tobytes()
-
-
 @dataclass(frozen=True, eq=False)
 class PredictIntervals(Predict):
-    """The step that finds the posterior of a target in a block of rows with the ends of the intervals of its probabilities.
-
-    >>> from suffice import Dirichlet, fit
-    >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
-    >>> step = PredictIntervals.of_question(bn, "y", 0.9)
-    >>> step.answer(RowEvidence(np.array([[1, -1]]), np.zeros((1, 0)))).ends.round(1)  # lower and upper of each state
-    array([[0.1, 0.9, 0.1, 0.9]])
-    """
+    """The step that finds the posterior of a target in a block of rows with the ends of the intervals of its probabilities."""
 
     level: float = 0.95
     draws: int = FEWEST
     known: dict[tuple[Any, ...], Array] = field(default_factory=dict)
     """The answers so far, by the cells that they depend on."""
-
-    @classmethod
-    def of_question(
-        cls, bn: NetworkParts, target: str, level: float, draws: int = FEWEST, seed: int = 0, keep: Any = ()
-    ) -> PredictIntervals:
-        check_draws(draws, len(measures(bn, target)))
-        return cls(bn, target, None, seed, tuple(keep), checked_level(level), draws)
 
     def answer(self, seen: RowEvidence) -> Prediction:
         found = super().answer(seen)
@@ -271,67 +230,31 @@ class PredictIntervals(Predict):
         return self.known[key]
 
 
-def names_of_ends(names: tuple[str, ...]) -> list[str]:
-    """The names of the columns that have the ends of intervals, of all probabilities or of the mean.
-
-    >>> names_of_ends(("no", "yes")), names_of_ends(("mean", "variance"))
-    (['no_lower', 'no_upper', 'yes_lower', 'yes_upper'], ['mean_lower', 'mean_upper'])
-    """
-    from suffice.models.questions.answers import apart
-
-    told = names[:1] if names == MOMENTS else names
-    return apart(names, [f"{name}_{end}" for name in told for end in ("lower", "upper")])
-
-
 def predict_proba(
     bn: NetworkParts, rows: Any, target: str, *, interval: float | None = None, draws: int = 1000, **how: Unpack[PredictOptions]
 ) -> Any:
-    """What `BayesNet.predict_proba` gives.
+    """What `BayesNet.predict_proba` gives."""
+    from suffice.models.questions.answers import apart
 
-    >>> from suffice import BayesNet
-    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-    >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-    >>> predict_proba(bn, {"x": ["yes", None]}, "y")["yes"].round(6)
-    array([0.8  , 0.275])
-    """
     names = measures(bn, target)
     if maps_frames(rows):
-        return beside(rows, partial(_probabilities_beside, bn, target, how))
+        words = "P({1}={0})" if isinstance(bn.variables[target], Finite) else "{0} of {1}"
+        return beside(rows, partial(predict_proba, bn, target=target, **how), {n: words.format(n, target) for n in names})
+    told = () if interval is None else names[:1] if names == MOMENTS else names
+    every = [*names, *apart(names, [f"{name}_{end}" for name in told for end in ("lower", "upper")])]
     data = rows_of(rows)
-    if interval is None:
-        checked_size(data.engine.n_rows, len(names))
-        parts = [p.measures for p in predictions(bn, data, target, **how)]
-        return table(rows, names, np.concatenate([*parts, np.empty((0, len(names)))]))
-    every = [*names, *names_of_ends(names)]
     checked_size(data.engine.n_rows, len(every))
     found = predictions(bn, data, target, interval=interval, draws=draws, **how)
-    blocks = [np.hstack([p.measures, p.ends]) for p in found if p.ends is not None]
+    blocks = [p.measures if p.ends is None else np.hstack([p.measures, p.ends]) for p in found]
     return table(rows, every, np.concatenate([*blocks, np.empty((0, len(every)))]))
 
 
-def _probabilities_beside(bn: NetworkParts, target: str, how: Mapping[str, Any], rows: Any) -> dict[str, Any]:
-    found = predict_proba(bn, rows, target, **how)
-    finite = isinstance(bn.variables[target], Finite)
-    return {f"P({target}={name})" if finite else f"{name} of {target}": found.column(name) for name in found.column_names}
-
-
-def _prediction_beside(bn: NetworkParts, target: str, how: Mapping[str, Any], rows: Any) -> dict[str, Any]:
-    return {f"predicted {target}": predict(bn, rows, target, **how)}
-
-
 def predict(bn: NetworkParts, rows: Any, target: str, **how: Unpack[PredictOptions]) -> Any:
-    """What `BayesNet.predict` gives: of states that are equally probable the first, and a missing cell for an impossible row.
-
-    >>> from suffice import BayesNet
-    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-    >>> bn = BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-    >>> predict(bn, {"x": ["yes", None]}, "y")
-    array(['yes', 'no'], dtype=object)
-    """
+    """What `BayesNet.predict` gives: of states that are equally probable the first, and a missing cell for an impossible row."""
     measures(bn, target)
     variable = bn.variables[target]
     if maps_frames(rows):
-        return beside(rows, partial(_prediction_beside, bn, target, how))
+        return beside(rows, partial(predict, bn, target=target, **how), f"predicted {target}")
     data = rows_of(rows)
     checked_size(data.engine.n_rows, 1)
     found = predictions(bn, data, target, **how)
@@ -355,12 +278,15 @@ def predictions(
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
     variables = {n: v for n, v in present(bn, data.columns).items() if n != target}
     data = data.with_variables(variables, checked_unknown(unknown)).take(variables)
-    if interval is None:
-        step = Predict.of(bn, target, method, seed, keep)
-    elif method is not None:
+    if method is not None and interval is not None:
         raise one_of_interval_and_method()
-    else:
-        step = PredictIntervals.of_question(bn, target, interval, draws, whole(seed, "a seed", 0, ModelError), keep)
+    if method is not None and not isinstance(method, LikelihoodWeighting):
+        raise ModelError(f"rows are answered exactly, without a method, or by LikelihoodWeighting(...); not by {method!r}")
+    seed = 0 if method is None and interval is None else whole(seed, "a seed", 0, ModelError)
+    step = Predict(bn, target, None if method is None else method.n, seed, tuple(keep))
+    if interval is not None:
+        check_draws(draws, len(measures(bn, target)))
+        step = PredictIntervals(bn, target, None, seed, tuple(keep), checked_level(interval), draws)
     rows: defaultdict[str, Places] = defaultdict(Places)
     # Rows of which no cell matters must still be counted.
     counted = () if variables else data.engine.names[:1]

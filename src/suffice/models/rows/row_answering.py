@@ -59,8 +59,7 @@ class RowAnswering(Answering):
     def bic(self, data: RowsLike | Statistics | None = None) -> float:
         """log-likelihood − ½ k ln N: higher is better."""
         rows: Any = scan(data) if self.hides_columns(data) else self.summary(data) if self.is_summed(data) else self.rows(data)
-        of = None if data is None else rows
-        return self.log_likelihood(of) - 0.5 * self.n_parameters * float(np.log(rows.weight))
+        return self.log_likelihood(None if data is None else rows) - 0.5 * self.n_parameters * float(np.log(rows.weight))
 
     def aic(self, data: RowsLike | Statistics | None = None) -> float:
         """log-likelihood − k: higher is better."""
