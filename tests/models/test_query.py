@@ -537,6 +537,17 @@ def test_intervals_that_a_time_limit_leaves_no_time_for_are_named(
     assert found["lung"].probs == pytest.approx(fitted_asia.query("lung", {"smoke": "yes"}).probs)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "limit", "said"), [(2e-3, 60, r"about \d+ min"), (1e-4, 4, r"about \d+ s"), (5e-7, 0.02, "less than a second")]
+)
+def test_the_time_that_intervals_should_take_is_said(
+    fitted_asia: sf.BayesNet, monkeypatch: pytest.MonkeyPatch, seconds: float, limit: float, said: str
+) -> None:
+    monkeypatch.setattr(f"{ALL_NODES}.SECONDS", seconds)
+    with pytest.warns(sf.SufficeNote, match=f"is too short: this should take {said} or more;"):
+        fitted_asia.marginals({"smoke": "yes"}, interval=0.9, time_limit=limit)
+
+
 def test_the_clock_is_looked_at_between_draws(fitted_asia: sf.BayesNet, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
     monkeypatch.setattr("suffice.iteration.Progress.seconds", property(lambda _: float(next(ticks))))

@@ -79,9 +79,6 @@ def entropy_of_rows(data: Any) -> float:
     """H(P̂) in nats, P̂ the distribution that gives each row its share of the weight.
 
     Memory: the codes and the weight of each distinct row; rows are read a block at a time.
-
-    >>> round(entropy_of_rows({"x": ["a", "b", "b"], "y": ["u", "v", "v"]}), 6)
-    0.636514
     """
     rows = scan(data)
     number = next((n for n, v in rows.schema.items() if not isinstance(v, Finite) and not is_whole(v)), None)
@@ -92,11 +89,7 @@ def entropy_of_rows(data: Any) -> float:
 
 
 def entropy_of_weights(weights: npt.NDArray[np.float64]) -> float:
-    """H in nats of the distribution that weights make, Σ w = W: ln W − Σ w ln w / W.
-
-    >>> round(entropy_of_weights(np.array([2.0, 2.0, 0.0])), 6)
-    0.693147
-    """
+    """H in nats of the distribution that weights make, Σ w = W: ln W − Σ w ln w / W."""
     w = weights[weights > 0]
     if not len(w):
         raise DataError("there are no rows, and so no distribution of them")

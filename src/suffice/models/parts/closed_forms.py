@@ -30,11 +30,7 @@ from suffice.variables import Finite, NotNormal, Variable
 
 
 class NoFormula(ModelError):
-    """The refusal of an integral, or of a sum without end: `fact` says which, observing `lacking` would make it known.
-
-    >>> str(NoFormula("this has no formula", ["x"]))
-    "this has no formula; observe 'x', or draw the answer with query(..., method=LikelihoodWeighting())"
-    """
+    """The refusal of an integral, or of a sum without end: `fact` says which, observing `lacking` would make it known."""
 
     def __init__(self, fact: str, lacking: Sequence[str], way_out: str | None = None) -> None:
         self.fact, self.lacking = fact, tuple(lacking)
@@ -58,14 +54,7 @@ def no_formula(cpd: Any, values: Mapping[str, float] | None = None) -> NoFormula
 
 @contextmanager
 def advising(way_out: Callable[[NoFormula], str] | str) -> Iterator[None]:
-    """Refusals within get another way out: one that helps with what was asked.
-
-    >>> with advising("leave it"):
-    ...     raise NoFormula("this has no formula", ["x"])
-    Traceback (most recent call last):
-        ...
-    suffice.models.parts.closed_forms.NoFormula: this has no formula; leave it
-    """
+    """Refusals within get another way out: one that helps with what was asked."""
     try:
         yield
     except NoFormula as refused:
@@ -74,24 +63,13 @@ def advising(way_out: Callable[[NoFormula], str] | str) -> Iterator[None]:
 
 
 def words(cpd: Any) -> str:
-    """What kind of regression it is.
-
-    >>> from suffice import Finite, Logistic
-    >>> from suffice.results import RegressionCpd
-    >>> words(RegressionCpd(Finite("y", ["no", "yes"]), (), Logistic(), [0.0], [[]]))
-    'logistic regression'
-    """
+    """What kind of regression it is."""
     return str(cpd.family.words.partition(",")[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Density(Cpd):
-    """ln p(child = what is observed | finite parents): the place of a regression in one question.
-
-    >>> from suffice import Real
-    >>> Density(Real("y"), (), np.array(-1.5)).logs
-    array(-1.5)
-    """
+    """ln p(child = what is observed | finite parents): the place of a regression in one question."""
 
     child: Variable
     parent_variables: tuple[Finite, ...]
@@ -102,14 +80,7 @@ class Density(Cpd):
 
 
 def as_closed_form(cpd: Any) -> Any:
-    """A distribution as a table, a conditional Gaussian or Poisson rates; open regressions are refused.
-
-    >>> from suffice import Real
-    >>> from suffice.regressions import Linear
-    >>> from suffice.results import RegressionCpd
-    >>> as_closed_form(RegressionCpd(Real("y"), (Finite("z", ["a", "b"]), Real("x")), Linear(), 1.0, [2.0, 0.5])).intercept
-    array([1., 3.])
-    """
+    """A distribution as a table, a conditional Gaussian or Poisson rates; open regressions are refused."""
     if cpd.is_open:
         raise no_formula(cpd)
     return cpd.closed_form()
@@ -123,11 +94,7 @@ def density(cpd: Cpd, values: Mapping[str, float]) -> Density:
 
 
 def stand_in(cpd: Any, *, known: bool = True) -> Cpd:
-    """Something in the place of a node that no answer depends on: a finite one is uniform, a number that is known has density 1.
-
-    >>> stand_in(Table(Finite("x", ["a", "b"]), (), [0.25, 0.75])).probs
-    array([0.5, 0.5])
-    """
+    """What stands for a node that no answer depends on: a finite one is uniform, a number that is known has the density 1."""
     if isinstance(cpd.child, Finite):
         return Table(cpd.child, (), np.full(cpd.child.n_states, 1.0 / cpd.child.n_states))
     if known:

@@ -184,20 +184,7 @@ class NodeDistributions(Provenance, Tabular):
 
 
 class NetworkParts(NodeDistributions):
-    """A network as questions take it. `BayesNet` asks them.
-
-    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-    >>> parts = NetworkParts("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
-    >>> parts.edges, parts.compiled.finite
-    ((('x', 'y'),), ('x', 'y'))
-
-    What `do` set is remembered:
-
-    >>> import suffice as sf
-    >>> done = sf.load("asia").do({"smoke": "yes"})
-    >>> dict(done.interventions), repr(done.query("lung")).partition(",")[0]
-    ({'smoke': 'yes'}, 'p(lung | do(smoke=yes))')
-    """
+    """A network as questions take it. `BayesNet` asks them."""
 
     dag: Dag
     """The graph: which nodes are the parents of which."""

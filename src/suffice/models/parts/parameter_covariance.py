@@ -172,11 +172,7 @@ class ParameterCovariance:
 
 
 def _apart(covariance: Array) -> tuple[Ints, ...]:
-    """The coordinates that hang together, by blocks.
-
-    >>> [own.tolist() for own in _apart(np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 1.0]]))]
-    [[0, 2], [1]]
-    """
+    """The coordinates that hang together, by blocks."""
     from scipy.sparse.csgraph import connected_components
 
     n, label = connected_components(covariance != 0.0, directed=False) if len(covariance) else (0, np.zeros(0, np.int64))
@@ -192,11 +188,6 @@ def rotations(dag: Dag, variables: Mapping[str, Variable], names: Collection[str
     """The sets of hidden numbers that only a rotation tells apart: those with the same children and the same parents.
 
     With finite parents each configuration has a variance of its own, which a rotation would not leave alone.
-
-    >>> from suffice import Real
-    >>> dag = Dag("f -> x; g -> x; f -> y; g -> y")
-    >>> rotations(dag, {n: Real(n) for n in dag.nodes}, ["f", "g"])
-    [('f', 'g')]
     """
     sets: dict[tuple[frozenset[str], frozenset[str]], list[str]] = {}
     for name in names:
@@ -208,13 +199,7 @@ def rotations(dag: Dag, variables: Mapping[str, Variable], names: Collection[str
 
 def n_conventions(dag: Dag, variables: Mapping[str, Variable], hidden: Collection[str]) -> int:
     """How many of the numbers that distributions list no data can tell: a mean and a variance for each hidden number, at each
-    configuration of the finite parents that all of its children share with it; and the angles of `n_angles`.
-
-    >>> from suffice import Real
-    >>> dag = Dag("f -> x; g -> x; f -> y; g -> y")
-    >>> n_conventions(dag, {n: Real(n) for n in dag.nodes}, ["f", "g"])
-    5
-    """
+    configuration of the finite parents that all of its children share with it; and the angles of `n_angles`."""
     names = hidden_numbers(dag, variables, hidden)
     own = sum(2 * n_configurations(_shared_parents(dag, variables, (n, *dag.children(n)))) for n in names)
     return own + n_angles(dag, variables, names)
@@ -238,11 +223,7 @@ def _shared_parents(dag: Dag, variables: Mapping[str, Variable], nodes: Sequence
 
 def conventions_in_words(names: Collection[str], turned: Collection[tuple[str, ...]]) -> str:
     """What is fixed of these hidden numbers, for the sentence that says how a network was fitted; `turned` are sets of them that
-    only a rotation tells apart.
-
-    >>> conventions_in_words(["f"], [])
-    "; by convention 'f' has mean 0, variance 1 and a first loading above 0"
-    """
+    only a rotation tells apart."""
     if not names:
         return ""
     has, loading = ("has", "a first loading") if len(names) == 1 else ("have", "first loadings")

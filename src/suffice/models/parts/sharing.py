@@ -30,11 +30,7 @@ SHARED = argument("shared")
 
 @dataclass(frozen=True)
 class Tie:
-    """Nodes that share their parameters, each with its parents: `families` has (child, *parents), in the order of the nodes.
-
-    >>> Tie((("x2", "x1"), ("x3", "x2"))).nodes
-    ('x2', 'x3')
-    """
+    """Nodes that share their parameters, each with its parents: `families` has (child, *parents), in the order of the nodes."""
 
     families: tuple[tuple[str, ...], ...]
 
@@ -142,11 +138,7 @@ def check_families(ties: Iterable[Tie], families: Mapping[str, Any] | None) -> N
 
 
 def linked_names(ties: Iterable[Tie]) -> list[tuple[str, ...]]:
-    """The names that must be of one shape: those that correspond in a tie, and what those correspond to in another.
-
-    >>> linked_names([Tie((("x2", "x1"), ("x3", "x2")))])
-    [('x1', 'x2', 'x3')]
-    """
+    """The names that must be of one shape: those that correspond in a tie, and what those correspond to in another."""
     classes: list[set[str]] = []
     for tie in ties:
         for names in tie.columns:
@@ -160,10 +152,6 @@ def alike(ties: Iterable[Tie], variables: Mapping[str, Variable]) -> dict[str, F
 
     Inferred states may lack some of another node's, and a note says which they take on; if each of two nodes has states that the
     other lacks, they may be two spellings, or two things. Declared states must be the same, in the same order.
-
-    >>> known = {n: Finite(n, s, inferred=True) for n, s in {"x": ["a", "b"], "y": ["a", "b", "c"]}.items()}
-    >>> alike([Tie((("x",), ("y",)))], known)["x"].states
-    ('a', 'b', 'c')
     """
     result: dict[str, Finite] = {}
     for names in linked_names(ties):
@@ -286,10 +274,6 @@ class TiedPrior(Prior):
     """A prior that says the same of tied nodes: what it imagines of the first, with defaults from the data of all of them.
 
     `own` has the prior of each tie, bound to the pooled statistics, and `prior` is that of all other nodes.
-
-    >>> from suffice import Dirichlet
-    >>> TiedPrior(Dirichlet(1), ()).prior
-    Dirichlet(alpha=1)
     """
 
     types = ("Tied",)
@@ -354,9 +338,5 @@ def tied_prior(prior: Prior, ties: tuple[Tie, ...]) -> Prior:
 
 
 def shared_in_words(ties: Iterable[Tie]) -> str:
-    """The ties as the end of a sentence.
-
-    >>> shared_in_words([Tie((("x", "u"), ("y", "u")))])
-    "; 'x', 'y' share their parameters"
-    """
+    """The ties as the end of a sentence."""
     return "".join(f"; {listing(tie.nodes)} share their parameters" for tie in ties)

@@ -35,11 +35,9 @@ class OverNodes(Step[Any]):
     families: tuple[tuple[str, ...], ...]
 
     def of(self, block: Block) -> Any:
-        return reduce(add_up, (self.step.of(self._rename(block, family)) for family in self.families))
-
-    def _rename(self, block: Block, family: tuple[str, ...]) -> Block:
-        columns = {first: block.columns[name] for first, name in zip(self.families[0], family, strict=True)}
-        return Block(columns, block.weight, block.number)
+        named = (dict(zip(self.families[0], family, strict=True)) for family in self.families)
+        columns = ({first: block.columns[name] for first, name in names.items()} for names in named)
+        return reduce(add_up, (self.step.of(Block(own, block.weight, block.number)) for own in columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +78,7 @@ def log_likelihood(cpd: Any, columns: Columns, weight: Array | None) -> float:
 
 def from_pooled(tie: Tie, nodes: Nodes, family: Any, seen: Statistics, ascend: Callable[[Any], Any]) -> dict[str, Cpd]:
     """The regression that the nodes of a tie share, from statistics that say all: moments of a linear one, else the contingency
-    tables of finite variables, of whose rows `ascend` makes the estimate.
-
-    >>> from suffice import Finite, Real, gather
-    >>> from suffice.regressions import Linear
-    >>> seen = gather({"x": [0.0, 1.0], "y": [1.0, 3.0], "u": [2.0, 1.0], "v": [5.0, 4.0]}, "x -> y; u -> v")
-    >>> nodes = {"y": (Real("y"), [Real("x")]), "v": (Real("v"), [Real("u")])}
-    >>> from_pooled(Tie((("y", "x"), ("v", "u"))), nodes, Linear(), seen, None)["v"].coefficients.round(3)
-    array([2.])
-    """
+    tables of finite variables, of whose rows `ascend` makes the estimate."""
     first = tie.nodes[0]
     own: dict[str, Any] = {n: seen.answer(family.needs(*nodes[n])) for n in tie.nodes}
     together: Any = reduce(add, [tie.rename(s, n, first) for n, s in own.items()])
