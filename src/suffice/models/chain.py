@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from suffice.engines.sequences.sequences import Sequences
     from suffice.models.chains.chain_answers import Decoded
     from suffice.models.chains.following import Following
-    from suffice.models.networks import BayesNet
     from suffice.statistics import Statistics
 
 

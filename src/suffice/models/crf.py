@@ -46,11 +46,7 @@ class WeightStep(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightRun:
-    """The trace of a fit, and whether it came to its end.
-
-    >>> WeightRun((WeightStep(12.5, -12.0, 0.1, 3, 0.01),), converged=True).objective
-    12.5
-    """
+    """The trace of a fit, and whether it came to its end."""
 
     trace: tuple[WeightStep, ...]
     converged: bool

@@ -30,8 +30,17 @@ from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.families.regressions.fitted import Maximum, Pass, Regressors, Summary, Sums, needs_rows
 from suffice.graphs import Dag
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
-from suffice.models.parts.sharing import Tie, agreeing, seen_together, shared_in, shared_in_words, tied_prior
-from suffice.models.parts.stacked_rows import StackedRows, from_pooled, with_shares
+from suffice.models.parts.sharing import (
+    StackedRows,
+    Tie,
+    agreeing,
+    from_pooled,
+    seen_together,
+    shared_in,
+    shared_in_words,
+    tied_prior,
+    with_shares,
+)
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Variable
 

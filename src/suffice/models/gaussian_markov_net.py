@@ -209,12 +209,7 @@ class GaussianMarkovNet(UndirectedParts, Undirected[BayesNet]):
 
 
 def fit_gaussian(graph: Graph, data: Any) -> GaussianMarkovNet:
-    """Covariance selection: the maximum likelihood estimate of a graph of real columns, from their moments alone.
-
-    >>> net = fit_gaussian(Graph("x -- y"), {"x": [0.5, 1.5, 3.0, 2.5], "y": [1.0, 0.5, 3.5, 3.0]})
-    >>> round(net.partial_correlations["x", "y"], 4), net.df
-    (0.8681, 0)
-    """
+    """Covariance selection: the maximum likelihood estimate of a graph of real columns, from their moments alone."""
     seen = moments_of(graph.nodes, data)
     scaled = Covariances.of(seen, graph.nodes, on="correlation", given=isinstance(data, (Statistics, Moments)))
     found = selected_precision(graph, scaled)
@@ -254,12 +249,7 @@ def joined_in(graph: Graph) -> npt.NDArray[np.bool_]:
 
 
 def partial_correlations(precision: Array) -> Array:
-    """−θ_ij / √(θ_ii θ_jj), and 1 on the diagonal.
-
-    >>> partial_correlations(np.array([[2.0, -1.0], [-1.0, 2.0]]))
-    array([[1. , 0.5],
-           [0.5, 1. ]])
-    """
+    """−θ_ij / √(θ_ii θ_jj), and 1 on the diagonal."""
     scale = np.sqrt(np.diag(precision))
     matrix: Array = -precision / scale[:, None] / scale + 0.0
     np.fill_diagonal(matrix, 1.0)

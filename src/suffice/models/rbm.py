@@ -71,12 +71,8 @@ class RBM(Tabular):
     ) -> None:
         columns = VisibleColumns.of(by_name(variables))
         n, n_hidden, n_numbers = columns.units.n, np.size(hidden_biases), columns.units.n_numbers
-        parts: dict[str, tuple[npt.ArrayLike, tuple[int, ...]]] = {
-            "weights": (weights, (n, n_hidden)),
-            "visible_biases": (visible_biases, (n,)),
-        }
-        parts |= {"hidden_biases": (hidden_biases, (n_hidden,))}
-        own = {name: _numbers(array, shape, name) for name, (array, shape) in parts.items()}
+        W = _numbers(weights, (n, n_hidden), "weights")
+        a, c = _numbers(visible_biases, (n,), "visible_biases"), _numbers(hidden_biases, (n_hidden,), "hidden_biases")
         if not n_hidden:
             raise ModelError("a machine has at least one hidden unit")
         middle = np.zeros(n_numbers) if centre is None else _numbers(centre, (n_numbers,), "centre")
@@ -85,7 +81,7 @@ class RBM(Tabular):
             raise ModelError("the scales of a machine are positive numbers")
         self._columns = columns.rescale(middle, spread)
         start = None if base is None else _numbers(base, (n,), "base")
-        self._machine = Machine(columns.units, own["weights"], own["visible_biases"], own["hidden_biases"], start)
+        self._machine = Machine(columns.units, W, a, c, start)
         self._fit_info = fit_info
 
     @property
@@ -292,5 +288,4 @@ def _numbers(array: Any, shape: tuple[int, ...], name: str) -> Array:
         raise ModelError(f"the {name} of this machine have the shape {shape}, not {own.shape}")
     if not np.isfinite(own).all():
         raise ModelError(f"the {name} of a machine are finite numbers")
-    freeze(own)
-    return own
+    return freeze(own)

@@ -64,8 +64,11 @@ class ParameterCovariance:
         posterior: bool,
         copies: Mapping[str, str],
     ) -> ParameterCovariance:
-        """From one matrix for all coordinates."""
-        places = _apart(covariance)
+        """From one matrix for all coordinates, of which a block has those that hang together."""
+        from scipy.sparse.csgraph import connected_components
+
+        n, label = connected_components(covariance != 0.0, directed=False) if len(covariance) else (0, np.zeros(0, np.int64))
+        places = tuple(np.flatnonzero(label == i) for i in range(n))
         blocks = tuple(covariance[np.ix_(own, own)] for own in places)
         return cls(dict(charts), places, blocks, frozenset(unidentified), posterior, dict(copies))
 
@@ -169,14 +172,6 @@ class ParameterCovariance:
         sizes = f"{quantity(self.n_parameters, 'parameter')} in {quantity(len(self.blocks), 'block')}"
         unknown = f"; not identified: {listing(sorted(self.unidentified))}" if self.unidentified else ""
         return f"ParameterCovariance of {sizes} ({bytes_in_words(self.n_bytes)}): {self.how}{unknown}"
-
-
-def _apart(covariance: Array) -> tuple[Ints, ...]:
-    """The coordinates that hang together, by blocks."""
-    from scipy.sparse.csgraph import connected_components
-
-    n, label = connected_components(covariance != 0.0, directed=False) if len(covariance) else (0, np.zeros(0, np.int64))
-    return tuple(np.flatnonzero(label == i) for i in range(n))
 
 
 def hidden_numbers(dag: Dag, variables: Mapping[str, Variable], hidden: Collection[str]) -> tuple[str, ...]:

@@ -4,28 +4,37 @@
 
 Tied nodes have as many parents, of the same kinds, which correspond by position. Each keeps a distribution of its own, under its
 own names, with equal numbers; what it has `seen` is the sum. Koller & Friedman 2009, Probabilistic Graphical Models, p. 754.
+
+A regression that they share is one set of coefficients, of the rows of all of them, one below the other: a pass over the rows
+sees each block once for each node, under the names of the first, and its sums add, as those of blocks do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 from typing import Any, ClassVar
 
+import numpy as np
+
+from suffice.engines.data import Data
+from suffice.engines.engine import Block, Step, add_up
 from suffice.errors import FitError, StatisticsError, listing, nearest, note
 from suffice.errors.remedies import FAMILIES, Remedy, argument, declaration
 from suffice.families import family_of
 from suffice.families.priors.prior import prior_of
 from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import Statistic
+from suffice.families.protocol.family import Array, Columns, Cpd, Statistic
+from suffice.families.regressions.fitted import DistinctRows, Pass
+from suffice.families.regressions.linear_moments import fitted_line
 from suffice.graphs import Dag
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.counts import common_variable
 from suffice.variables import Finite, Variable
 
-SHARED = argument("shared")
+SHARED, GROUPS = argument("shared"), Remedy("shared=[('x1', 'x2'), ...]", "--shared x1,x2")
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,11 @@ def shared_in(dag: Dag, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
     >>> tie.families, dag.parents("y")
     ((('x', 'a', 'b'), ('y', 'd', 'c')), ('d', 'c'))
     """
-    groups = [_group(group, dag) for group in _groups(shared)]
+    wrong = isinstance(shared, (str, Mapping)) or not isinstance(shared, (Iterable, type(None)))
+    given = () if wrong or shared is None else tuple(shared)
+    if wrong or any(isinstance(group, str) for group in given):
+        raise FitError(f"shared is a list of groups of nodes, {GROUPS}, not {shared!r}")
+    groups = [_group(group, dag) for group in given]
     seen: set[str] = set()
     for group in groups:
         for node in group:
@@ -87,16 +100,6 @@ def shared_in(dag: Dag, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
     return dag, tuple(sorted(ties, key=lambda tie: tie.nodes))
 
 
-def _groups(shared: Any) -> Iterable[Any]:
-    if shared is None:
-        return ()
-    wrong = isinstance(shared, (str, Mapping)) or not isinstance(shared, Iterable)
-    groups = () if wrong else tuple(shared)
-    if wrong or any(isinstance(group, str) for group in groups):
-        raise FitError(f"shared is a list of groups of nodes, {GROUPS}, not {shared!r}")
-    return groups
-
-
 def _group(group: Any, dag: Dag) -> dict[str, tuple[str, ...]]:
     """A group as nodes with their parents in order."""
     if not isinstance(group, Iterable):
@@ -109,15 +112,16 @@ def _group(group: Any, dag: Dag) -> dict[str, tuple[str, ...]]:
             raise FitError(f"{SHARED} names {name!r} twice in one group")
     if len(names) < 2:
         raise FitError(f"a group of {SHARED} has at least two nodes, not {names!r}: a node by itself shares nothing")
-    return {name: _order(name, group[name], dag) if isinstance(group, Mapping) else dag.parents(name) for name in names}
-
-
-def _order(name: str, parents: Any, dag: Dag) -> tuple[str, ...]:
-    order = (parents,) if isinstance(parents, str) else tuple(parents) if isinstance(parents, Iterable) else (parents,)
-    if sorted(map(str, order)) != sorted(dag.parents(name)):
-        own = listing(dag.parents(name)) or "no parents"
-        raise FitError(f"{SHARED} gives {name!r} the parents {listing(order) or 'none'}, but in the graph it has {own}")
-    return order
+    if not isinstance(group, Mapping):
+        return {name: dag.parents(name) for name in names}
+    orders: dict[str, tuple[str, ...]] = {}
+    for name, given in group.items():
+        orders[name] = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+        if sorted(map(str, orders[name])) != sorted(dag.parents(name)):
+            own = listing(dag.parents(name)) or "no parents"
+            named = listing(orders[name]) or "none"
+            raise FitError(f"{SHARED} gives {name!r} the parents {named}, but in the graph it has {own}")
+    return orders
 
 
 def check_families(ties: Iterable[Tie], families: Mapping[str, Any] | None) -> None:
@@ -164,28 +168,20 @@ def alike(ties: Iterable[Tie], variables: Mapping[str, Variable]) -> dict[str, F
     return {n: v for n, v in result.items() if v != variables[n]}
 
 
-GROUPS = Remedy("shared=[('x1', 'x2'), ...]", "--shared x1,x2")
-
-
-def _alike(one: str, two: str) -> Remedy:
-    """The declaration of two columns with the same states."""
-    options = (declaration(name, "[...]").option for name in (one, two))
-    return Remedy(f"scan(data, variables={{{one!r}: [...], {two!r}: [...]}})", " ".join(options))
-
-
 def _check_united(common: Finite, parts: Sequence[Finite]) -> None:
     """Refuse states that no node has all of, lest two spellings of one state become two states; say who takes on which."""
     widest = max(parts, key=lambda v: v.n_states)
     if widest.n_states < common.n_states:
         other = next(v for v in parts if not set(v.states) <= set(widest.states))
         first, second = sorted([widest, other], key=lambda v: v.name)
+        options = (declaration(v.name, "[...]").option for v in (first, second))
+        declared = Remedy(f"scan(data, variables={{{first.name!r}: [...], {second.name!r}: [...]}})", " ".join(options))
         raise FitError(
             f"{first.name!r} has {_only(first, second)}, which {second.name!r} has not, and {second.name!r} has "
             f"{_only(second, first)}, which {first.name!r} has not: tied or pooled nodes, and their parents, have the same "
-            f"states; if all of these are meant, declare them alike, {_alike(first.name, second.name)}"
+            f"states; if all of these are meant, declare them alike, {declared}"
         )
-    short = [v for v in parts if v.n_states < common.n_states]
-    if short:
+    if short := [v for v in parts if v.n_states < common.n_states]:
         added = [f"{v.name!r} takes on {_only(common, v)}" for v in short]
         note(
             f"tied or pooled nodes, and their parents, have the same states: {listing(added, style='str')}, "
@@ -201,13 +197,11 @@ def _only(a: Finite, b: Finite) -> str:
 def _common(a: Variable, b: Variable, together: Sequence[Variable]) -> Variable:
     """The variable, under the first name, that two of several can both be."""
     if type(a) is not type(b):
-        raise FitError(
-            f"nodes that share their parameters, and their parents, are of the same kind, but {a.name!r} is "
-            f"{_kind(a)} and {b.name!r} is {_kind(b)}"
-        )
+        words = {"Finite": "finite", "Real": "real", "Count": "a count"}
+        said = [f"{v.name!r} is {words.get(type(v).__name__, repr(v))}" for v in (a, b)]
+        raise FitError(f"nodes that share their parameters, and their parents, are of the same kind, but {' and '.join(said)}")
     if not isinstance(a, Finite) or not isinstance(b, Finite):
         return a
-    other = replace(b, name=a.name)
     if a.cuts != b.cuts:
         raise FitError(f"{a.name!r} and {b.name!r} are cut into intervals at other points: to share parameters cut them alike")
     if set(a.states) == set(b.states) and a.states != b.states and not (a.inferred and b.inferred):
@@ -216,7 +210,7 @@ def _common(a: Variable, b: Variable, together: Sequence[Variable]) -> Variable:
             "them alike"
         )
     try:
-        return common_variable(a, other)
+        return common_variable(a, replace(b, name=a.name))
     except StatisticsError:
         state = sorted(set(a.states) ^ set(b.states))[0]
         owners = [v.name for v in together if isinstance(v, Finite) and state in v.states]
@@ -225,10 +219,6 @@ def _common(a: Variable, b: Variable, together: Sequence[Variable]) -> Variable:
             f"{owners[0]!r} has the state {state!r}, which {lacking[0]!r} has not: nodes that share their parameters, and their "
             f"parents, have the same states; declare them with {Remedy('variables=', '--finite')}"
         ) from None
-
-
-def _kind(variable: Variable) -> str:
-    return {"Finite": "finite", "Real": "real", "Count": "a count", "Distributed": repr(variable)}[type(variable).__name__]
 
 
 def _rename_statistic(statistic: Any, names: Mapping[str, str]) -> Any:
@@ -252,12 +242,11 @@ def agreeing(statistics: Statistics, ties: Sequence[Tie]) -> Statistics:
 
 def pool_statistics(tie: Tie, statistics: Statistics, variables: Mapping[str, Variable]) -> Statistic:
     """The statistics of all nodes of a tie together, under the names of the first."""
-    parts = []
+    parts: list[Statistic] = []
     for child, *parents in tie.families:
         node = variables[child], [variables[p] for p in parents]
         parts.append(tie.rename(statistics.answer(family_of(*node).needs(*node)), child, tie.nodes[0]))
-    total: Statistic = reduce(add, parts)
-    return total
+    return reduce(add, parts)
 
 
 def seen_together(ties: Iterable[Tie], statistics: Statistics, variables: Mapping[str, Variable]) -> dict[str, Statistic]:
@@ -318,17 +307,14 @@ def _of_tie(tie: Tie, statistics: Statistics, variables: Mapping[str, Variable])
     try:
         entries = [pool_statistics(tie, statistics, variables)]
     except StatisticsError:  # incomplete rows: there are only statistics of single columns
-        entries = [_column(names, statistics) for names in tie.columns if not set(names).isdisjoint(statistics.variables)]
+        entries = []
+        for names in tie.columns:
+            if known := [n for n in names if n in statistics.variables]:
+                finite = isinstance(statistics.variables[known[0]], Finite)
+                parts = [statistics.counts([n]) if finite else statistics.moments((), [n]) for n in known]
+                renamed = [_rename_statistic(part, {n: names[0]}) for n, part in zip(known, parts, strict=True)]
+                entries.append(reduce(add, renamed))
     return Statistics([*others, *entries], statistics.weight, statistics.variables.values())
-
-
-def _column(names: Sequence[str], statistics: Statistics) -> Statistic:
-    """The statistics of columns that correspond, each by itself, under the name of the first."""
-    known = [n for n in names if n in statistics.variables]
-    finite = isinstance(statistics.variables[known[0]], Finite)
-    parts = [_rename_statistic(statistics.counts([n]) if finite else statistics.moments((), [n]), {n: names[0]}) for n in known]
-    total: Statistic = reduce(add, parts)
-    return total
 
 
 def tied_prior(prior: Prior, ties: tuple[Tie, ...]) -> Prior:
@@ -340,3 +326,74 @@ def tied_prior(prior: Prior, ties: tuple[Tie, ...]) -> Prior:
 def shared_in_words(ties: Iterable[Tie]) -> str:
     """The ties as the end of a sentence."""
     return "".join(f"; {listing(tie.nodes)} share their parameters" for tie in ties)
+
+
+Nodes = Mapping[str, tuple[Variable, Sequence[Variable]]]
+"""Nodes with their parents."""
+
+
+@dataclass(frozen=True, eq=False)
+class OverNodes(Step[Any]):
+    """A step over the rows of each node of a tie, under the names of the first."""
+
+    step: Step[Any]
+    families: tuple[tuple[str, ...], ...]
+
+    def of(self, block: Block) -> Any:
+        named = (dict(zip(self.families[0], family, strict=True)) for family in self.families)
+        columns = ({first: block.columns[name] for first, name in names.items()} for names in named)
+        return reduce(add_up, (self.step.of(Block(own, block.weight, block.number)) for own in columns))
+
+
+@dataclass(frozen=True, eq=False)
+class StackedRows:
+    """The rows of all nodes of a tie, one below the other: all that a regression asks of rows."""
+
+    rows: Data
+    tie: Tie
+
+    @classmethod
+    def of(cls, rows: Data, tie: Tie) -> StackedRows:
+        """Those of rows with more columns."""
+        return cls(rows.take(list(dict.fromkeys(n for own in tie.families for n in own))), tie)
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.n_rows * len(self.tie.nodes)
+
+    def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
+        return self.rows.fold(OverNodes(step, self.tie.families), threads=threads, what=what)
+
+    def stretches(self, n: int) -> Any:
+        return self.rows.stretches(max(1, n // len(self.tie.nodes)))
+
+    def of_rows(self, some: Any) -> StackedRows:
+        return replace(self, rows=self.rows.of_rows(some))
+
+    def log_likelihoods(self, cpds: Mapping[str, Cpd]) -> dict[str, float]:
+        """Σ w ln p of the rows of each node."""
+        return {n: float(self.rows.fold(Pass(log_likelihood, (cpd,)))) for n, cpd in cpds.items()}
+
+
+def log_likelihood(cpd: Any, columns: Columns, weight: Array | None) -> float:
+    """Σ w ln p of some rows."""
+    logs = cpd.log_prob(columns)
+    return float(logs.sum() if weight is None else np.sum(weight * logs))
+
+
+def from_pooled(tie: Tie, nodes: Nodes, family: Any, seen: Statistics, ascend: Callable[[Any], Any]) -> dict[str, Cpd]:
+    """The regression that the nodes of a tie share, from statistics that say all: moments of a linear one, else the contingency
+    tables of finite variables, of whose rows `ascend` makes the estimate."""
+    first = tie.nodes[0]
+    own: dict[str, Any] = {n: seen.answer(family.needs(*nodes[n])) for n in tie.nodes}
+    together: Any = reduce(add, [tie.rename(s, n, first) for n, s in own.items()])
+    cpd = fitted_line(family, *nodes[first], together) if family.normal else ascend(DistinctRows(together))
+    each = {n: cpd.rename(*nodes[n]) for n in tie.nodes}
+    if family.normal:
+        return with_shares(each, {n: c.closed_form().log_likelihood(own[n]) for n, c in each.items()})
+    return with_shares(each, {n: DistinctRows(own[n]).fold(Pass(log_likelihood, (c,))) for n, c in each.items()})
+
+
+def with_shares(cpds: Mapping[str, Any], log_likelihoods: Mapping[str, float]) -> dict[str, Cpd]:
+    """The regression of each node, with the log-likelihood of its own rows; the rest of the fit is that of all."""
+    return {n: replace(c, fitted=replace(c.fitted, log_likelihood=log_likelihoods[n])) for n, c in cpds.items()}

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice, product
-from math import exp
 from typing import Any
 
 import numpy as np
@@ -209,11 +208,7 @@ class Distribution(Answer):
 
 
 def apart(taken: Iterable[str], names: Iterable[str]) -> list[str]:
-    """Names for columns of numbers beside columns that a user named.
-
-    >>> apart(["x", "weight"], ["weight", "mean"])
-    ['weight_', 'mean']
-    """
+    """Names for columns of numbers beside columns that a user named."""
     used, result = set(taken), []
     for name in names:
         while name in used:
@@ -322,11 +317,7 @@ class Marginals(ByNode):
 
 
 def in_a_line(answer: Any, limit: int | None = None) -> str:
-    """A marginal in short; of states beyond the limit only the most probable, in the order of their probability.
-
-    >>> in_a_line(Distribution((Finite("x", ["a", "b", "c"]),), np.array([0.25, 0.0, 0.75])), limit=2)
-    'c 0.75, a 0.25, … and 1 more'
-    """
+    """A marginal in short; of states beyond the limit only the most probable, in the order of their probability."""
     if not isinstance(answer, Distribution):
         ends = _in_brackets(*answer.mean_interval) if answer.mean_interval else ""
         return f"mean {number(answer.mean)}{ends}, sd {number(answer.sd)}"
@@ -361,7 +352,7 @@ class MostProbable(ByNode):
     def probability(self) -> float:
         """p(states | evidence), a density where `is_density`; infinite if that is beyond all numbers."""
         try:
-            return exp(self.log_prob - self.log_prob_of_evidence)
+            return math.exp(self.log_prob - self.log_prob_of_evidence)
         except OverflowError:
             return float("inf")
 

@@ -13,7 +13,6 @@ from numbers import Real
 from typing import Any
 
 from suffice.errors import FitError, ModelError, TooLarge, listing, notes_kept
-from suffice.graphs import Dag
 from suffice.inference.sampling.sampling import Gibbs
 from suffice.pictures import Focus, Picture, PictureEdge, PictureNode
 
@@ -41,7 +40,11 @@ def belief_picture(
     """The network under evidence and interventions, or the part of it around a focus."""
     asked = bn.do(do) if do else bn
     done = {**bn.interventions, **(do or {})}
-    scene = _graph(bn.dag, asked.dag, done).near(focus, steps)
+    # A number that is set is no node of the network any more, but is shown; nothing points to what is set.
+    names = [*asked.dag.nodes, *(n for n in done if n not in asked.dag.nodes)]
+    left = ((a, b) for a, b in bn.dag.edges if a in done and b in asked.dag.nodes and b not in done)
+    edges = tuple(PictureEdge(a, b) for a, b in sorted({*asked.dag.edges, *left}))
+    scene = Picture(tuple(map(PictureNode, names)), edges).near(focus, steps)
     return _with_beliefs(scene, asked, bn if given or do else None, given or {}, done, interval)
 
 
@@ -87,13 +90,6 @@ def _with_beliefs(scene: Picture, asked: Any, unasked: Any, given: Values, done:
     for text in [*facts, "upright and dotted lines: without this" if before else ""]:
         scene = scene.noting(text) if text else scene
     return replace(scene, nodes=tuple(_node(node, answers, before, given, done) for node in scene.nodes))
-
-
-def _graph(before: Dag, after: Dag, done: Values) -> Picture:
-    """The graph without the edges into what is set; a number that is set is no node of the network any more, but is shown."""
-    names = [*after.nodes, *(n for n in done if n not in after.nodes)]
-    edges = {*after.edges, *((a, b) for a, b in before.edges if a in done and b in after.nodes and b not in done)}
-    return Picture(tuple(map(PictureNode, names)), tuple(PictureEdge(a, b) for a, b in sorted(edges)))
 
 
 def _points(bn: Any, given: Values, names: Sequence[str]) -> dict[str, Any]:

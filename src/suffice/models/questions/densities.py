@@ -122,11 +122,7 @@ class MixtureParts:
 
 @dataclass(frozen=True, eq=False)
 class NormalParts(MixtureParts):
-    """Normal distributions: means [components, targets] and covariances [components, targets, targets].
-
-    >>> NormalParts([[0.0], [4.0]], [[[1.0]], [[4.0]]]).quantile(np.array([0.5, 0.5]), 0.0)
-    -inf
-    """
+    """Normal distributions: means [components, targets] and covariances [components, targets, targets]."""
 
     means: Array
     covariances: Array
@@ -354,14 +350,13 @@ class DrawnParts(MixtureParts):
 
     def quantile(self, weights: Array, q: float) -> Any:
         """The smallest draw that a share q of the weight does not exceed, of each target by itself."""
-        found = [self._quantile(values, weights, q) for values in self.values.T]
+        found = []
+        for values in self.values.T:
+            order = np.argsort(values, kind="stable")
+            order = order[weights[order] > 0.0]
+            ends = np.cumsum(weights[order])
+            found.append(float(values[order[min(int(np.searchsorted(ends, q * ends[-1])), len(order) - 1)]]))
         return found[0] if len(found) == 1 else np.array(found)
-
-    def _quantile(self, values: Array, weights: Array, q: float) -> float:
-        order = np.argsort(values, kind="stable")
-        order = order[weights[order] > 0.0]
-        ends = np.cumsum(weights[order])
-        return float(values[order[min(int(np.searchsorted(ends, q * ends[-1])), len(order) - 1)]])
 
     def all_columns(self, names: Sequence[str], weights: Array) -> Columns:
         own = slice(None) if self.among is None else self.among > 0.0

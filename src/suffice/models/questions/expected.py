@@ -93,21 +93,25 @@ class Expected:
     def moments(self, finite: Sequence[str], numbers: Sequence[str], derived: Sequence[RowFormula] = ()) -> Moments:
         """E[1], E[x] and the centred scatter of numbers in each configuration of finite variables that can be, and E[f(x)] of
         what is derived from them."""
-        normals = self._normals(numbers)
-        rest = [v.name for v in normals.finite if v.name not in finite]
+        if self._all is not None and set(numbers) <= set(self._all.numbers):  # of the network, where that is no effort
+            found = self._all
+        else:
+            needed = set(numbers).union(*(self.p.dag.ancestors(n) for n in numbers))
+            found = normals(self.p, [n for n in self._numbers if n in needed])
+        rest = [v.name for v in found.finite if v.name not in finite]
         variables = finite_variables(self.p, [*finite, *rest])
         _check_mixture(variables, len(numbers))
         weights = marginal(self.p, [v.name for v in variables])
         codes = np.argwhere(weights > LEAST)
         w = weights[tuple(codes.T)].reshape(-1)
         place = {v.name: i for i, v in enumerate(variables)}
-        at = _flat(codes[:, [place[v.name] for v in normals.finite]], normals.finite)
+        at = _flat(codes[:, [place[v.name] for v in found.finite]], found.finite)
         keys, group = np.unique(_flat(codes[:, : len(finite)], variables[: len(finite)]), return_inverse=True)
-        columns = np.array([normals.numbers.index(n) for n in numbers])
-        means = normals.means[at[:, None], columns]
-        covariances = normals.covariances[at[:, None, None], columns[:, None], columns]
+        columns = np.array([found.numbers.index(n) for n in numbers])
+        means = found.means[at[:, None], columns]
+        covariances = found.covariances[at[:, None, None], columns[:, None], columns]
         if not (np.isfinite(means).all() and np.isfinite(covariances).all()):
-            raise self._no_moments_error(numbers, normals, at)
+            raise self._no_moments_error(numbers, found, at)
         parts = Spread(w, means, np.zeros_like(means), w[:, None, None] * covariances)
         weight, mean, left, scatter = pool_spreads(parts, group, len(keys))
         each = []
@@ -118,13 +122,6 @@ class Expected:
         sums = np.array(each, np.float64).reshape(len(each), len(keys)).T
         names = variables[: len(finite)], tuple(numbers)
         return Moments(*names, keys, weight, mean, scatter, weight, None, left, tuple(derived), sums)
-
-    def _normals(self, numbers: Sequence[str]) -> Normals:
-        """The numbers with their ancestors among numbers; all numbers of the network at once, where that is no effort."""
-        if self._all is not None and set(numbers) <= set(self._all.numbers):
-            return self._all
-        needed = set(numbers).union(*(self.p.dag.ancestors(n) for n in numbers))
-        return normals(self.p, [n for n in self._numbers if n in needed])
 
     @cached_property
     def _numbers(self) -> tuple[str, ...]:

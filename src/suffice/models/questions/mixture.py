@@ -25,8 +25,6 @@ from suffice.variables import Distributed
 CELLS = 2**22
 """Densities are found in blocks of about this many numbers."""
 
-QUANTILES = ("0.025", "0.5", "0.975")
-
 CURVE = 49
 """Points of a density in a picture."""
 
@@ -280,17 +278,14 @@ class Mixture(Answer):
         named |= {} if self.error is None else {"standard_error": self.error}
         result: dict[str, Any] = {k: self._by_name(x) for k, x in named.items()}
         if self.parts.tells_quantiles:
-            result["quantiles"] = {q: self._by_name(self.quantile(float(q))) for q in QUANTILES}
+            result["quantiles"] = {q: self._by_name(self.quantile(float(q))) for q in ("0.025", "0.5", "0.975")}
         if self.parts.are_draws:
             return {**result, "effective_sample_size": self.effective_sample_size}
-        return {**result, "components": list(self._records())}
-
-    def _records(self) -> Iterator[dict[str, Any]]:
-        records, finite = self.parts.records(self.names, self.weights), self.finite
-        if finite is None:
-            return records
-        states = ({"states": dict(zip(finite.names, s, strict=True))} for s in self.states)
-        return ({**record, **own} for record, own in zip(records, states, strict=True))
+        components = list(self.parts.records(self.names, self.weights))
+        if self.finite is not None:
+            states = ({"states": dict(zip(self.finite.names, s, strict=True))} for s in self.states)
+            components = [{**record, **own} for record, own in zip(components, states, strict=True)]
+        return {**result, "components": components}
 
     def _by_name(self, numbers: Any) -> dict[str, float]:
         return dict(zip(self.names, np.atleast_1d(numbers).tolist(), strict=True))

@@ -19,7 +19,7 @@ from suffice.learning.complete.irls import maximise
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.task import Task
 from suffice.models.networks import BayesNet
-from suffice.models.parts.stacked_rows import log_likelihood
+from suffice.models.parts.sharing import log_likelihood
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.scoring.regression_scores import seconds_each
