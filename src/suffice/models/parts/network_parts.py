@@ -279,12 +279,7 @@ class NetworkParts(NodeDistributions):
 
     def covariance_beside_posteriors(self, names: Iterable[str]) -> ParameterCovariance | None:
         """The covariance of those of these nodes whose parameters have no posterior of their own, where the network knows it:
-        they are drawn together by it.
-
-        >>> import suffice as sf
-        >>> sf.load("cancer").covariance_beside_posteriors(["Xray"]) is None
-        True
-        """
+        they are drawn together by it."""
         if self._known_parameters is None and not self.incomplete:
             return None
         cpds: Mapping[str, Any] = {n: self._cpds[n] for n in names if n not in self.interventions}

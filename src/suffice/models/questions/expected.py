@@ -70,15 +70,7 @@ class Normals(NamedTuple):
 
 
 class Expected:
-    """The expected statistics of one row of a network.
-
-    >>> from suffice import BayesNet
-    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
-    >>> p = BayesNet("x -> y", {"x": [0.5, 0.5], "y": [[1, 0], [0.5, 0.5]]}, [x, y])
-    >>> Expected(p).answer(Request(("y", "x"))).values
-    array([[0.5 , 0.25],
-           [0.  , 0.25]])
-    """
+    """The expected statistics of one row of a network."""
 
     def __init__(self, p: NetworkParts) -> None:
         self.p = p

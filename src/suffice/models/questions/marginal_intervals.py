@@ -17,18 +17,9 @@ from suffice.errors import FitError, ModelError, SufficeError, TooLarge, checked
 from suffice.errors.remedies import name_of
 from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions import exact
+from suffice.models.questions import exact, intervals
 from suffice.models.questions.answers import Distribution, Marginals
-from suffice.models.questions.intervals import (
-    DRAWING,
-    FEWEST,
-    Redrawn,
-    answer_with_interval,
-    at_means,
-    check_draws,
-    how_found,
-    quantiles,
-)
+from suffice.models.questions.intervals import DRAWING, FEWEST, Redrawn, answer_with_interval
 from suffice.models.questions.question import Observed, Question, is_observed
 from suffice.variables import Finite
 
@@ -127,7 +118,7 @@ class _Wanted:
         """The finite nodes at the same draws of all parameters; None where some cannot be drawn so."""
         question = Question.of(self.bn, names, self.evidence)
         try:
-            check_draws(self.draws, sum(v.n_states for v in question.finite))
+            intervals.check_draws(self.draws, sum(v.n_states for v in question.finite))
             redrawn = Redrawn(question, self.seed)
         except (ModelError, FitError, TooLarge):
             return None
@@ -141,10 +132,10 @@ class _Wanted:
             return {}
         if any(np.isnan(each).any() for each in drawn.values()):
             return {}
-        points, answers = exact.marginals(at_means(self.bn, redrawn.question), self.evidence), {}
+        points, answers = exact.marginals(intervals.at_means(self.bn, redrawn.question), self.evidence), {}
         for name in (n for n in drawn if n in self.found):
-            interval, error = quantiles(drawn[name], (1.0 - self.level) / 2.0)
-            how = how_found(Question.of(self.bn, [name], self.evidence), self.level, self.draws, 0, error, None)
+            interval, error = intervals.quantiles(drawn[name], (1.0 - self.level) / 2.0)
+            how = intervals.how_found(Question.of(self.bn, [name], self.evidence), self.level, self.draws, 0, error, None)
             answers[name] = replace(points[name], interval=interval, how=how)
         return answers
 

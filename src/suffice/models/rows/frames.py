@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.basis.libraries import nw, pa, pc, pt
+from suffice.basis.libraries import Library, nw, pa, pc, pt
 from suffice.engines import texts
 from suffice.engines.scan import backend_of
 from suffice.errors import DataError, TooLarge, bytes_in_words, listing
 from suffice.inference.finite.network import Array, Ints
 from suffice.variables import Finite, Variable, is_whole, state_text
+
+pd, pl = Library("pandas"), Library("polars")
 
 MAX_BYTES = 2**35
 """Answers that need more memory are refused."""
@@ -43,8 +45,6 @@ def is_held(rows: Any) -> bool:
 def table(rows: Any, names: Sequence[str], values: Array) -> Any:
     """A frame of numbers like that of the rows, with their index if they have one: a column per name."""
     if _kind(rows) == "pandas":
-        import pandas as pd
-
         return pd.DataFrame(values, index=rows.index, columns=list(names))
     return new_table(rows, dict(zip(names, np.ascontiguousarray(values.T), strict=True)))
 
@@ -56,14 +56,10 @@ def column(rows: Any, name: str, values: npt.NDArray[Any], states: Sequence[str]
         cells = values if states is None else np.array([*states, None], object)[values]  # the code −1 is the last
         if kind == "columns":
             return cells
-        import pandas as pd
-
         return pd.Series(cells, index=rows.index, name=name)
     cells = pa.array(values) if states is None else pa.array(states, pa.string()).take(pa.array(values, mask=values < 0))
     if kind == "arrow":
         return cells
-    import polars as pl
-
     return pl.Series(name, cells, None if states is None else pl.String)
 
 
@@ -78,12 +74,8 @@ def new_table(rows: Any, columns: Mapping[str, Any]) -> Any:
     if kind == "columns":
         return dict(columns)
     if kind == "pandas":
-        import pandas as pd
-
         return pd.DataFrame(dict(columns))
     if kind == "polars":
-        import polars as pl
-
         return pl.DataFrame(dict(columns))
     return pa.table(dict(columns))
 
@@ -110,7 +102,9 @@ class Fill:
     def cells(self, arrow_type: Any, n_rows: int) -> Any:
         """The new cells as an Arrow array: of the column's type if it can hold them. A column without a value may change it."""
         if self.states is None:
-            return _numbers(self.values, arrow_type)
+            if pt.is_string(arrow_type) or pt.is_large_string(arrow_type):
+                return pa.array([None if np.isnan(x) else repr(float(x)) for x in self.values], arrow_type)
+            return pa.array(self.values, arrow_type if pt.is_floating(arrow_type) else pa.float64(), from_pandas=True)
         used, index = np.unique(self.values, return_inverse=True)
         words = [None if code < 0 else self.states[code] for code in used]
         if len(self.rows) == n_rows:
@@ -135,12 +129,6 @@ class Fill:
         more = [states[code] for code in np.unique(self.values) if code >= 0 and states[code] not in known]
         known |= {word: len(words) + i for i, word in enumerate(more)}
         return np.array([*(known.get(s, -1) for s in states), -1])[self.values], more
-
-
-def _numbers(values: npt.NDArray[Any], arrow_type: Any) -> Any:
-    if pt.is_string(arrow_type) or pt.is_large_string(arrow_type):
-        return pa.array([None if np.isnan(x) else repr(float(x)) for x in values], arrow_type)
-    return pa.array(values, arrow_type if pt.is_floating(arrow_type) else pa.float64(), from_pandas=True)
 
 
 def fill_frame(rows: Any, fills: Mapping[str, Fill]) -> Any:
@@ -203,8 +191,6 @@ def _in_dictionary(column: Any, fill: Fill) -> Any:
 
 
 def _in_pandas(column: Any, fill: Fill) -> Any:
-    import pandas as pd
-
     if isinstance(column.dtype, pd.CategoricalDtype):
         return _in_categories(column, fill)
     arrow_type = _type_of(column if column.dtype == object else column.iloc[:0])
@@ -218,8 +204,6 @@ def _in_pandas(column: Any, fill: Fill) -> Any:
 
 def _in_categories(column: Any, fill: Fill) -> Any:
     """A categorical column of pandas."""
-    import pandas as pd
-
     if fill.states is None:
         return _in_pandas(column.astype("float64"), fill)
     old = column.cat.categories
@@ -232,8 +216,6 @@ def _in_categories(column: Any, fill: Fill) -> Any:
 
 
 def _in_polars(column: Any, fill: Fill) -> Any:
-    import polars as pl
-
     if fill.states is not None and isinstance(column.dtype, pl.Enum):
         words = column.dtype.categories.to_list()
         more = fill.positions(words)[1]

@@ -1,8 +1,7 @@
 """Prediction: p(target | the other cells) of many rows, whatever is missing in each.
 
 Columns of the network that the rows lack are not observed, nor are missing cells; other columns are not looked at, and
-neither is the target's own. A row of which nothing is observed has the target's marginal distribution. A row whose cells
-cannot occur together under the network has none: NaN, and one note says how many such rows there are.
+neither is the target's own. A row of which nothing is observed has the target's marginal distribution.
 
 A row may leave an integral without a formula. Whether it does depends on which of its cells are there, not on what they hold: one
 row of each kind tells. Such rows may be answered by likelihood weighting. The draws of a row are seeded by its own cells, so that
@@ -88,20 +87,55 @@ FEW_STATES = 32
 
 @dataclass(frozen=True, eq=False)
 class Predict:
-    """The step that finds the posterior of a target in a block of rows: exact, or by n draws where it has no formula."""
+    """The step that finds the posterior of a target in a block of rows: exact, or by n draws where it has no formula; with a
+    level the ends of the intervals of its probabilities, too."""
 
     bn: NetworkParts
     target: str
     n: int | None
     seed: int
     keep: tuple[str, ...]
+    level: float | None = None
+    draws: int = FEWEST
+    known: dict[tuple[Any, ...], Array] = field(default_factory=dict)
+    """The answers with intervals so far, by the cells that they depend on."""
 
     def __call__(self, block: Block) -> Prediction:
         found = self.answer(row_evidence(self.bn, block))
         return found._replace(number=block.number, kept={n: block.kept[n] for n in self.keep})
 
     def answer(self, seen: RowEvidence) -> Prediction:
-        """A line per row, exact where it can be, NaN where a row is impossible."""
+        """A line per row."""
+        found = self._points(seen)
+        if self.level is None:
+            return found
+        finite = isinstance(self._variable, Finite)
+        numbers = np.full((len(seen.codes), 3 * self._width if finite else 3), np.nan)
+        for i in np.flatnonzero(~np.isnan(found.measures[:, 0])):
+            numbers[i] = self._measures_of_row(seen.codes[i], seen.reals[i], self.level)
+        if not finite:
+            return found._replace(measures=np.column_stack([numbers[:, 0], found.measures[:, 1]]), ends=numbers[:, 1:])
+        return found._replace(measures=numbers[:, : self._width], ends=numbers[:, self._width :])
+
+    def _measures_of_row(self, codes: Any, reals: Any, level: float) -> Array:
+        """The point of each measure, and then its lower and upper end, of one row."""
+        values = {int(m): float(reals[m]) for m in np.flatnonzero(~np.isnan(reals))}
+        near = Question.of(self.bn, [self.target], Observed(codes.astype(np.int64), {}, values, {})).observed
+        key = tuple(sorted(near.items()))
+        if key not in self.known:
+            compiled = self.bn.compiled
+            given = {n: compiled.variables[n].states[x] if n in compiled.index else x for n, x in near.items()}
+            codes = np.array([near.get(n, NONE) for n in compiled.finite], np.int64)
+            reals = {compiled.real_index[n]: x for n, x in near.items() if n in compiled.real_index}
+            evidence = Observed(codes, {}, reals, given)
+            answer = answer_with_interval(self.bn, [self.target], evidence, level, self.draws, self.seed)
+            finite = isinstance(self._variable, Finite)
+            point, ends = (answer.probs, np.stack(answer.interval, axis=1)) if finite else (answer.mean, answer.mean_interval)
+            self.known[key] = np.concatenate([np.ravel(point), np.ravel(ends)])
+        return self.known[key]
+
+    def _points(self, seen: RowEvidence) -> Prediction:
+        """Exact where it can be, NaN where a row is impossible."""
         worth = np.full(len(seen.codes), np.inf)
         try:
             return Prediction(row_posterior(self.bn, self.target, seen), worth)
@@ -191,45 +225,6 @@ class Predict:
         return np.asarray(np.exp(np.stack(each, axis=1)))
 
 
-@dataclass(frozen=True, eq=False)
-class PredictIntervals(Predict):
-    """The step that finds the posterior of a target in a block of rows with the ends of the intervals of its probabilities."""
-
-    level: float = 0.95
-    draws: int = FEWEST
-    known: dict[tuple[Any, ...], Array] = field(default_factory=dict)
-    """The answers so far, by the cells that they depend on."""
-
-    def answer(self, seen: RowEvidence) -> Prediction:
-        found = super().answer(seen)
-        numbers = np.full((len(seen.codes), 3 if not isinstance(self._variable, Finite) else 3 * self._width), np.nan)
-        for i in np.flatnonzero(~np.isnan(found.measures[:, 0])):
-            numbers[i] = self._measures_of_row(seen.codes[i], seen.reals[i])
-        if not isinstance(self._variable, Finite):
-            return found._replace(measures=np.column_stack([numbers[:, 0], found.measures[:, 1]]), ends=numbers[:, 1:])
-        return found._replace(measures=numbers[:, : self._width], ends=numbers[:, self._width :])
-
-    def _measures_of_row(self, codes: Any, reals: Any) -> Array:
-        """The point of each measure, and then its lower and upper end, of one row."""
-        values = {int(m): float(reals[m]) for m in np.flatnonzero(~np.isnan(reals))}
-        evidence = Observed(codes.astype(np.int64), {}, values, {})
-        near = Question.of(self.bn, [self.target], evidence).observed
-        key = tuple(sorted(near.items()))
-        if key in self.known:
-            return self.known[key]
-        compiled = self.bn.compiled
-        given = {n: compiled.variables[n].states[x] if n in compiled.index else x for n, x in near.items()}
-        codes = np.array([near.get(n, NONE) for n in compiled.finite], np.int64)
-        reals = {compiled.real_index[n]: x for n, x in near.items() if n in compiled.real_index}
-        answer = answer_with_interval(
-            self.bn, [self.target], Observed(codes, {}, reals, given), self.level, self.draws, self.seed
-        )
-        finite = isinstance(self._variable, Finite)
-        point, ends = (answer.probs, np.stack(answer.interval, axis=1)) if finite else (answer.mean, answer.mean_interval)
-        self.known[key] = np.concatenate([np.ravel(point), np.ravel(ends)])
-        return self.known[key]
-
-
 def predict_proba(
     bn: NetworkParts, rows: Any, target: str, *, interval: float | None = None, draws: int = 1000, **how: Unpack[PredictOptions]
 ) -> Any:
@@ -283,10 +278,10 @@ def predictions(
     if method is not None and not isinstance(method, LikelihoodWeighting):
         raise ModelError(f"rows are answered exactly, without a method, or by LikelihoodWeighting(...); not by {method!r}")
     seed = 0 if method is None and interval is None else whole(seed, "a seed", 0, ModelError)
-    step = Predict(bn, target, None if method is None else method.n, seed, tuple(keep))
     if interval is not None:
         check_draws(draws, len(measures(bn, target)))
-        step = PredictIntervals(bn, target, None, seed, tuple(keep), checked_level(interval), draws)
+    level = None if interval is None else checked_level(interval)
+    step = Predict(bn, target, None if method is None else method.n, seed, tuple(keep), level, draws)
     rows: defaultdict[str, Places] = defaultdict(Places)
     # Rows of which no cell matters must still be counted.
     counted = () if variables else data.engine.names[:1]
