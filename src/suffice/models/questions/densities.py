@@ -179,12 +179,8 @@ class NormalParts(MixtureParts):
         means = [(f"mean of {n}", self.means[:, i]) for i, n in enumerate(names)]
         variances = [(f"variance of {n}", self.variances[:, i]) for i, n in enumerate(names)]
         pairs = [(i, j) for i in range(len(names)) for j in range(i)]
-        return [
-            ("weight", weights),
-            *means,
-            *variances,
-            *((f"covariance of {names[j]}, {names[i]}", self.covariances[:, i, j]) for i, j in pairs),
-        ]
+        covariances = [(f"covariance of {names[j]}, {names[i]}", self.covariances[:, i, j]) for i, j in pairs]
+        return [("weight", weights), *means, *variances, *covariances]
 
 
 class _Normal(NamedTuple):

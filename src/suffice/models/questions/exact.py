@@ -304,13 +304,6 @@ def reduce_network(
 
     `numbers` are the values of the observed numbers, `seen` the finite variables of which there is evidence. `needed` are the
     nodes whose distributions matter: targets, what is observed, and all above them, if nothing is said.
-
-    >>> from suffice import BayesNet, Finite, Gaussian, Logistic, Real
-    >>> from suffice.results import RegressionCpd
-    >>> y, x = Finite("y", ["no", "yes"]), Real("x")
-    >>> bn = BayesNet("x -> y", {"x": Gaussian(), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}, [x, y])
-    >>> reduce_network(bn, ["y"], {"x": 0.0})["y"].probs
-    array([0.5, 0.5])
     """
     if not bn.compiled.open:
         return bn

@@ -200,21 +200,20 @@ class Redrawn:
         self._real_number = {n: i for i, n in enumerate([*real_nodes, *others])}
         self.question = question
         together = {node: tie.nodes[0] for tie in bn.ties for node in tie.nodes}
-        cpds: dict[str, Any] = {n: bn[n] for n in question.nodes}
         self.joint = bn.covariance_beside_posteriors(question.nodes)
         joined: Collection[str] = () if self.joint is None else self.joint.charts
         for n in question.nodes:
-            if cpds[n].is_regression or isinstance(cpds[n].child, NotNormal):
-                check_drawable(cpds[n], known, joined)
+            if bn[n].is_regression or isinstance(bn[n].child, NotNormal):
+                check_drawable(bn[n], known, joined)
         table_nodes = [n for n in question.nodes if n in self._number and n not in factors]
         self._tables: list[Any] = [
-            DrawnTable(cpds[n], self._number, known, n in bn.interventions or n in joined, n in together or n in joined)
+            DrawnTable(bn[n], self._number, known, n in bn.interventions or n in joined, n in together or n in joined)
             for n in table_nodes
         ]
-        self._tables += [DrawnRegression(cpds[n], self._number, known) for n in factors]
+        self._tables += [DrawnRegression(bn[n], self._number, known) for n in factors]
         kinds = {n: DrawnLinear if bn[n].is_regression else DrawnNode if n in joined else DrawnGaussian for n in real_nodes}
-        self._gaussians: list[Any] = [kind(cpds[n], self._number, self._real_number) for n, kind in kinds.items()]
-        self._groups = self._groups_of(real_nodes) if real_nodes else []
+        self._gaussians: list[Any] = [kind(bn[n], self._number, self._real_number) for n, kind in kinds.items()]
+        self._groups = self._groups_of(real_nodes)
         names = [*table_nodes, *factors, *real_nodes]
         place = {n: i for i, n in enumerate(bn)}
         places = {n: place[together.get(n, n)] for n in names}  # nodes that share parameters have one

@@ -26,7 +26,7 @@ from suffice.errors import DataError, ModelError, listing, note, whole
 from suffice.errors.remedies import Remedy, argument, name_of
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, pick_codes
 from suffice.inference.finite.network import NONE, Array, Ints
-from suffice.models.parts.closed_forms import advising
+from suffice.models.parts.closed_forms import NoFormula, advising
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.exact import reduce_network
 from suffice.models.rows import posteriors
@@ -255,7 +255,10 @@ def most_probable_each(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence) -
     for name in bn:
         some = np.flatnonzero(cells(bn, name, gaps))
         if len(some):
-            answer = posteriors.posterior_or_integral(bn, name, seen.take(some))
+            try:
+                answer = posteriors.row_posterior(bn, name, seen.take(some))
+            except NoFormula as refused:
+                answer = posteriors.integrated_posterior(bn, name, seen.take(some), refused)
             impossible[some[np.isnan(answer[:, 0])]] = True
             cells(bn, name, rows)[some] = best(answer) if name in compiled.index else answer[:, 0]
     return impossible

@@ -120,16 +120,8 @@ def row_posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     return _either(seen, direct_rows(bn, target, seen), direct, inferred)
 
 
-def posterior_or_integral(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
-    """The same, over points where there is no formula."""
-    try:
-        return row_posterior(bn, target, seen)
-    except NoFormula as refused:
-        return integrated_posterior(bn, target, seen, refused)
-
-
 def integrated_posterior(bn: NetworkParts, target: str, seen: RowEvidence, refused: NoFormula) -> Array:
-    """The same, over points; its own cells do not matter."""
+    """The same over points, where there is no formula; the target's own cells do not matter."""
     return _integrals(bn, seen, target, refused).posterior(target)
 
 
