@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice import exponential as ef
+from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.inference.sampling.sampling import Chained, Weighted
 from suffice.models.questions.densities import DrawnParts, NormalParts, PoissonParts, ResponseParts
-from suffice.models.questions.mixture import Mixture
+from suffice.models.questions.mixture import DistributionParts, Mixture
 
 COST = sf.results.RegressionCpd(
     sf.Real("x"), (sf.Finite("ill", ["no", "yes"]),), sf.regressions.GammaLog(), 0.0, [np.log(3.0)], dispersion=0.5
@@ -82,3 +84,17 @@ def test_several_targets_are_drawn_together() -> None:
     assert draws.quantile(0.9).tolist() == [1.0, 7.0]
     with pytest.raises(sf.SufficeError, match="a quantile is of one"):
         answer.quantile(0.5)
+
+
+def test_members_of_a_chosen_distribution_are_mixed() -> None:
+    wait = ExponentialNode(ef.Gamma()).variable("wait")
+    answer = Mixture("wait", [0.25, 0.75], DistributionParts(wait, np.array([[2.0, 1.0], [3.0, 0.5]])))
+    assert repr(answer).splitlines()[0] == "p(wait), exact, Gamma: mean 5, sd 3.536"
+    assert repr(answer).splitlines()[1].split() == ["weight", "shape", "rate"]
+    assert repr(answer).splitlines()[3].split() == ["0.25", "2", "1"]
+    assert answer.interval(0.9) == pytest.approx((0.7656, 11.7978), abs=1e-4)
+    assert answer.log_prob(2.0) == pytest.approx(-1.990369, abs=1e-6)
+
+
+def test_the_lowest_of_normal_numbers_has_no_bound() -> None:
+    assert ANSWERS["normal"].quantile(0.0) == -np.inf

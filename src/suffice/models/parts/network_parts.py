@@ -235,13 +235,7 @@ class NetworkParts(NodeDistributions):
         return cls._made_of(own, **provenance)
 
     def with_cpds(self, cpds: Mapping[str, Cpd], dag: Dag | None = None) -> Self:
-        """The same variables, and what `do` set, with other distributions, which were not estimated from anything.
-
-        >>> import suffice as sf
-        >>> bn = sf.load("cancer")
-        >>> bn.with_cpds({n: bn[n] for n in bn}) == bn
-        True
-        """
+        """The same variables, and what `do` set, with other distributions, which were not estimated from anything."""
         return self.of(dag or self.dag, self.variables, cpds, interventions=self.interventions)
 
     @property

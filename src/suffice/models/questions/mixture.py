@@ -346,21 +346,7 @@ class Mixture(Answer):
 
 @dataclass(frozen=True, eq=False)
 class DistributionParts(MixtureParts):
-    """The members of the variable's distribution with these parameters, a line each.
-
-    >>> from suffice.exponential import Gamma
-    >>> from suffice.families.chosen.exponential_node import ExponentialNode
-    >>> wait = ExponentialNode(Gamma()).variable("wait")
-    >>> answer = Mixture("wait", [0.25, 0.75], DistributionParts(wait, np.array([[2.0, 1.0], [3.0, 0.5]])))
-    >>> answer
-    p(wait), exact, Gamma: mean 5, sd 3.536
-    weight  shape  rate
-    ──────  ─────  ────
-    0.25    2      1
-    0.75    3      0.5
-    >>> [round(end, 4) for end in answer.interval(0.9)], round(answer.log_prob(2.0), 6)
-    ([0.7656, 11.7978], -1.990369)
-    """
+    """The members of the variable's distribution with these parameters, a line each."""
 
     variable: Distributed
     parameters: Array

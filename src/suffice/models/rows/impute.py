@@ -258,7 +258,7 @@ def most_probable_each(bn: NetworkParts, rows: RowEvidence, gaps: RowEvidence) -
             try:
                 answer = posteriors.row_posterior(bn, name, seen.take(some))
             except NoFormula as refused:
-                answer = posteriors.integrated_posterior(bn, name, seen.take(some), refused)
+                answer = posteriors.row_integrals(bn, seen.take(some), refused, name).posterior(name)
             impossible[some[np.isnan(answer[:, 0])]] = True
             cells(bn, name, rows)[some] = best(answer) if name in compiled.index else answer[:, 0]
     return impossible

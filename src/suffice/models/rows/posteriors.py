@@ -120,13 +120,9 @@ def row_posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     return _either(seen, direct_rows(bn, target, seen), direct, inferred)
 
 
-def integrated_posterior(bn: NetworkParts, target: str, seen: RowEvidence, refused: NoFormula) -> Array:
-    """The same over points, where there is no formula; the target's own cells do not matter."""
-    return _integrals(bn, seen, target, refused).posterior(target)
-
-
-def _integrals(bn: NetworkParts, seen: RowEvidence, target: str | None, refused: NoFormula) -> RowIntegrals:
-    """What is neither normal nor a count, and has children or is asked for, stays refused."""
+def row_integrals(bn: NetworkParts, seen: RowEvidence, refused: NoFormula, target: str | None = None) -> RowIntegrals:
+    """What answers over points, where there is no formula; the target's own cells do not matter. What is neither normal nor a
+    count, and has children or is asked for, stays refused."""
     compiled, own = bn.compiled, RowEvidence(np.array(seen.codes, np.int32), np.array(seen.reals))
     if target is not None:
         cells(bn, target, own)[:] = NONE if target in compiled.index else np.nan
@@ -193,7 +189,7 @@ def _log_densities(bn: NetworkParts, seen: RowEvidence) -> Array:
                 each = partial(factors, bn)
                 return in_parts(bn.compiled.around_regressions, seen, each, Densities.log_probs, 1, in_rows.PART)[:, 0]
         except NoFormula as refused:
-            return _integrals(bn, seen, None, refused).log_probs()
+            return row_integrals(bn, seen, refused).log_probs()
 
 
 def _with_numbers(seen: RowEvidence) -> Bools:
@@ -353,7 +349,12 @@ def factors(bn: NetworkParts, rows: RowEvidence, target: str | None = None) -> I
         some = np.flatnonzero(needed)
         numbers = [n for n in (name, *bn[name].parents) if n in bn.compiled.real_index and n != target]
         if target is not None and not all(is_seen(bn, n, rows)[some].all() for n in numbers):
-            some = some[_matters(bn, name, rows.take(some), target)]
+            seen = np.array([is_seen(bn, n, rows)[some] for n in bn]).T
+            matters = np.zeros(len(some), bool)  # where the observed cells do not cut the node off from the target
+            for same in alike(seen):
+                observed = [n for n, known in zip(bn, seen[same[0]], strict=True) if known]
+                matters[same] = name in requisite(bn.compiled, [target], observed)
+            some = some[matters]
         if len(some):
             _refuse_hidden(bn, name, rows.take(some), target)
             if name != target or name in bn.compiled.index:
@@ -367,15 +368,6 @@ def _rows_needed(bn: NetworkParts, rows: RowEvidence, target: str | None) -> dic
         own = np.full(len(rows.codes), name == target) | is_seen(bn, name, rows)
         needed[name] = np.logical_or.reduce([own, *(needed[c] for c in bn.dag.children(name))])
     return needed
-
-
-def _matters(bn: NetworkParts, name: str, rows: RowEvidence, target: str) -> Bools:
-    """The rows in which the observed cells do not cut a node off from the target."""
-    result, seen = np.zeros(len(rows.codes), bool), np.array([is_seen(bn, n, rows) for n in bn]).T
-    for same in alike(seen):
-        observed = [n for n, known in zip(bn, seen[same[0]], strict=True) if known]
-        result[same] = name in requisite(bn.compiled, [target], observed)
-    return result
 
 
 def _refuse_hidden(bn: NetworkParts, name: str, rows: RowEvidence, target: str | None) -> None:

@@ -4,12 +4,10 @@ Columns of the network that the rows lack are not observed, nor are missing cell
 neither is the target's own. A row of which nothing is observed has the target's marginal distribution.
 
 A row may leave an integral without a formula. Whether it does depends on which of its cells are there, not on what they hold: one
-row of each kind tells. Such rows may be answered by likelihood weighting. The draws of a row are seeded by its own cells, so that
-equal rows have equal answers, in whatever order and blocks they come.
-
-Intervals are what the uncertainty of the parameters makes of an answer, each row asked as `query(..., interval=)` asks. Rows
-whose cells differ only in what the answer does not depend on are asked once, and equal rows have equal intervals, in whatever
-order and blocks they come.
+row of each kind tells. Such rows may be answered by likelihood weighting, with draws that are seeded by a row's own cells.
+Intervals are what the uncertainty of the parameters makes of an answer, each row asked as `query(..., interval=)` asks; rows whose
+cells differ only in what the answer does not depend on are asked once. Equal rows have equal answers, in whatever order and
+blocks they come.
 """
 
 from __future__ import annotations
@@ -41,16 +39,9 @@ from suffice.models.questions.answering import PredictOptions
 from suffice.models.questions.intervals import FEWEST, answer_with_interval, check_draws
 from suffice.models.questions.question import Observed, Question, one_of_interval_and_method
 from suffice.models.questions.sampling import draw_in_blocks, is_possible
+from suffice.models.rows import posteriors
 from suffice.models.rows.frames import beside, checked_size, column, table
-from suffice.models.rows.posteriors import (
-    MOMENTS,
-    Places,
-    integrated_posterior,
-    present,
-    row_evidence,
-    row_posterior,
-    tell_impossible,
-)
+from suffice.models.rows.posteriors import MOMENTS, Places, row_posterior
 from suffice.statistics.counts import alike
 from suffice.variables import Finite, Variable
 
@@ -101,7 +92,7 @@ class Predict:
     """The answers with intervals so far, by the cells that they depend on."""
 
     def __call__(self, block: Block) -> Prediction:
-        found = self.answer(row_evidence(self.bn, block))
+        found = self.answer(posteriors.row_evidence(self.bn, block))
         return found._replace(number=block.number, kept={n: block.kept[n] for n in self.keep})
 
     def answer(self, seen: RowEvidence) -> Prediction:
@@ -153,7 +144,9 @@ class Predict:
                     raise
                 else:
                     try:
-                        result[same] = integrated_posterior(self.bn, self.target, seen.take(same), error)
+                        result[same] = posteriors.row_integrals(self.bn, seen.take(same), error, self.target).posterior(
+                            self.target
+                        )
                     except NoFormula:
                         worth[same], refused[int(same[0])] = np.nan, error
         return Prediction(result, worth, refused[min(refused)] if refused else None)
@@ -271,7 +264,7 @@ def predictions(
     draws: int = 1000,
 ) -> Iterator[Prediction]:
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
-    variables = {n: v for n, v in present(bn, data.columns).items() if n != target}
+    variables = {n: v for n, v in posteriors.present(bn, data.columns).items() if n != target}
     data = data.with_variables(variables, checked_unknown(unknown)).take(variables)
     if method is not None and interval is not None:
         raise one_of_interval_and_method()
@@ -301,5 +294,5 @@ def predictions(
             raise NoFormula(fact, lacking, f"so it is in {where}: fill in {listing(lacking)}, {drawing}")
         yield found
     if rows:
-        tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
+        posteriors.tell_impossible(data, rows["impossible"], "there is no prediction (NaN, or a missing cell)")
         step.tell(data, rows["lost"], rows["poor"])
