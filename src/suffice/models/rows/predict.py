@@ -5,9 +5,9 @@ neither is the target's own. A row of which nothing is observed has the target's
 
 A row may leave an integral without a formula. Whether it does depends on which of its cells are there, not on what they hold: one
 row of each kind tells. Such rows may be answered by likelihood weighting, with draws that are seeded by a row's own cells.
-Intervals are what the uncertainty of the parameters makes of an answer, each row asked as `query(..., interval=)` asks; rows whose
-cells differ only in what the answer does not depend on are asked once. Equal rows have equal answers, in whatever order and
-blocks they come.
+Intervals are what the uncertainty of the parameters makes of an answer, each row asked as `query(..., interval=)` asks; rows
+whose cells differ only in what the answer does not depend on are asked once. Equal rows have equal answers, in whatever order
+and blocks they come.
 """
 
 from __future__ import annotations
@@ -135,18 +135,17 @@ class Predict:
                 raise
         result, refused = np.full((len(seen.codes), self._width), np.nan), {}
         for same in alike(np.concatenate([seen.codes != NONE, ~np.isnan(seen.reals)], axis=1)):  # rows that show the same columns
+            own = seen.take(same)
             try:
-                result[same] = row_posterior(self.bn, self.target, seen.take(same))
+                result[same] = row_posterior(self.bn, self.target, own)
             except (NoFormula, TooLarge) as error:
                 if self.n is not None:
-                    result[same], worth[same] = self._sample_answers(seen.take(same), self.n)
+                    result[same], worth[same] = self._sample_answers(own, self.n)
                 elif isinstance(error, TooLarge):
                     raise
                 else:
                     try:
-                        result[same] = posteriors.row_integrals(self.bn, seen.take(same), error, self.target).posterior(
-                            self.target
-                        )
+                        result[same] = posteriors.row_integrals(self.bn, own, error, self.target).posterior(self.target)
                     except NoFormula:
                         worth[same], refused[int(same[0])] = np.nan, error
         return Prediction(result, worth, refused[min(refused)] if refused else None)
