@@ -17,7 +17,7 @@ from suffice.structure.constraints.constraints import Forbid, Require
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods import branch_and_cut, exact
 from suffice.structure.methods.branch_and_cut import BranchAndCut
-from suffice.structure.methods.branching import search_branches
+from suffice.structure.methods.branching import Branching
 from suffice.structure.methods.cuts import CutProgram, Fraction, cluster_cut, clusters, local_cuts
 from suffice.structure.methods.exact import Exact
 from suffice.structure.methods.orders import Orders, best_of_all
@@ -247,13 +247,13 @@ def test_adjacency_and_ancestors_by_branching(seed: int) -> None:
     best = max((s for g, s in enumerated(problem) if keeps(g)), default=None)
     if best is None:
         with pytest.raises(sf.SufficeError, match="no graph"):
-            search_branches(Exact(), problem, adjacent, not_ancestor)
+            Branching(Exact(), adjacent, not_ancestor).run(problem)
         return
-    outcome = search_branches(Exact(), problem, adjacent, not_ancestor)
+    outcome = Branching(Exact(), adjacent, not_ancestor).run(problem)
     assert keeps(outcome.parents)
     assert problem.scores.total(outcome.parents) == pytest.approx(best, abs=1e-8)
     assert outcome.bound == pytest.approx(best, abs=1e-6)
-    heuristic = search_branches(Orders(), problem, adjacent, not_ancestor)
+    heuristic = Branching(Orders(), adjacent, not_ancestor).run(problem)
     assert keeps(heuristic.parents)
     assert problem.scores.total(heuristic.parents) <= best + 1e-8
 
@@ -274,12 +274,12 @@ class Stopped:
 def test_branching_that_is_stopped_keeps_its_bound() -> None:
     problem = problem_of(rows_of(3, 5), sf.Evidence(sf.BDeu(1)), None)
     adjacent, not_ancestor = [(0, 4), (1, 3), (2, 4)], [(0, 3), (1, 2)]
-    whole = search_branches(Exact(), problem, adjacent, not_ancestor)
+    whole = Branching(Exact(), adjacent, not_ancestor).run(problem)
     best, stopped = problem.scores.total(whole.parents), 0
     assert whole.finished
     for runs in range(1, 30):
         try:
-            part = search_branches(Stopped(runs), problem, adjacent, not_ancestor)
+            part = Branching(Stopped(runs), adjacent, not_ancestor).run(problem)
         except OutOfTime:
             continue
         assert part.bound is not None

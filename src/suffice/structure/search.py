@@ -35,6 +35,7 @@ from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.structure.methods.branching import Branching
 
 
 @overload
@@ -224,7 +225,7 @@ def found_by(method: Method, problem: Problem) -> Any:
         check(Plan.of(problem, method), problem.memory_limit)
     finished, time_limit = True, problem.progress.time_limit
     try:
-        outcome = outcome_of(method, problem)
+        outcome = searcher(method, problem).run(problem)
     except (OutOfTime, KeyboardInterrupt) as stop:
         if problem.progress.best is None:
             if isinstance(stop, KeyboardInterrupt):
@@ -319,15 +320,16 @@ def _refuse_families(data: Any, method: Any) -> None:
         )
 
 
-def outcome_of(method: Method, problem: Problem) -> Any:
-    """What a method finds, within constraints that are about more than single edges, too."""
+def searcher(method: Method, problem: Problem) -> Method | Branching:
+    """What is run: the method, or one that keeps constraints that are about more than single edges by running it many times."""
     known = problem.constraints
     if known is None or not (known.adjacent or known.not_ancestor) or not is_directed(method):
-        return method.run(problem)
-    pairs = [[(problem.number[a], problem.number[b]) for a, b in kind] for kind in (known.adjacent, known.not_ancestor)]
-    from suffice.structure.methods.branching import search_branches
+        return method
+    from suffice.structure.methods.branching import Branching
 
-    return search_branches(method, problem, *pairs)
+    return Branching(
+        method, *([(problem.number[a], problem.number[b]) for a, b in k] for k in (known.adjacent, known.not_ancestor))
+    )
 
 
 def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:

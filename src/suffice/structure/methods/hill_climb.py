@@ -147,20 +147,16 @@ class Walk:
         n = problem.n
         self.scores, self.names, self.rules = problem.scores, problem.names, rules
         self.parents: list[Parents] = [()] * n
-        self.here = np.zeros((n, n), np.uint8)
-        self.above = np.zeros((n, n), np.uint8)
+        self.here, self.above = np.zeros((2, n, n), np.uint8)
         self.key = np.random.default_rng(0).integers(1, 2**64 - 1, (n, n), np.uint64)
-        self.graph, self.total = 0, 0.0
+        self.graph = 0
         self._open = [np.flatnonzero(row).tolist() for row in rules.allowed & ~rules.required]
         self._rows: dict[tuple[int, Parents], Array] = {}
         self._move = np.zeros(3, np.int64)
-        self._start(start)
-
-    def _start(self, start: Sequence[Parents]) -> None:
         single, pair = self.scores.pairs()
         self.local = single.copy()
-        self.gain = np.where(self.rules.allowed, pair - single[:, None], -np.inf)
-        self.gain[self.rules.max_parents == 0] = -np.inf
+        self.gain = np.where(rules.allowed, pair - single[:, None], -np.inf)
+        self.gain[rules.max_parents == 0] = -np.inf
         self.gain[np.isnan(self.gain)] = -np.inf
         self.top = self.gain.max(1, initial=-np.inf)
         grown = [i for i, parents in enumerate(start) if parents]

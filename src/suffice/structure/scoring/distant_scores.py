@@ -14,7 +14,7 @@ import numpy as np
 from suffice.basis.arrays import Array, Ints
 from suffice.engines.steps.bits import BitStep, Counts
 from suffice.statistics import Statistics
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.constraints.rules import Rules
 from suffice.structure.scoring.finite_scores import DENSE, FiniteScores, room_for
 from suffice.structure.scoring.local_scores import (
     Family,
@@ -40,8 +40,7 @@ class DistantScores(FiniteScores):
     def survey(self, rules: Rules) -> None:
         self._score_lattice(rules.without_parents(self.given), prune=False)
 
-    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        return ScoreSource._toggles(self, child, parents, candidates)
+    toggles = ScoreSource.toggles
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
         return self.families(families_in(sets, axis))
@@ -167,8 +166,7 @@ class GatheredScores(FiniteScores):
     def serves(data: Any) -> bool:
         return isinstance(data, Statistics) and data.max_parents is not None and data.flat.whole
 
-    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        return ScoreSource._toggles(self, child, parents, candidates)
+    toggles = ScoreSource.toggles
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
         self.watch()

@@ -126,12 +126,10 @@ class ScoreSource:
         """What is to be said of a graph that was found."""
         return []
 
-    def toggles(self, child: int, parents: Parents, candidates: Sequence[int] | None = None) -> Array:
-        """The child's score with each variable put in or taken out of its parents; NaN for the child, and for no candidates."""
-        chosen = [i for i in (range(self.n) if candidates is None else candidates) if i != child]
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        """The child's score with each candidate put into its parents, or taken out if it is one of them; NaN for others."""
         result = np.full(self.n, np.nan)
-        asked = ["toggles", child, *parents, -1, len(chosen), *chosen[:1], *chosen[-1:]]
-        result[chosen] = self.memory.answer(asked, partial(self._toggles, child, parents, chosen))
+        result[list(candidates)] = self.families([(child, toggle_parent(parents, c)) for c in candidates])
         return result
 
     def ahead(self, families: Iterable[Family]) -> None:
@@ -179,10 +177,6 @@ class ScoreSource:
             asked, sets = ["sets", level.sets.shape[1], len(axis)], level.sets[which]
             scores[-1][which, axis] = self.memory.answer(asked, partial(self._of_sets, sets, axis))
         return levels, scores
-
-    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        """The scores of the child when each candidate is put into the parents, or taken out if it is one of them."""
-        return self.families([(child, toggle_parent(parents, c)) for c in candidates])
 
     def _fresh(self, families: Sequence[Family]) -> Array:
         """The scores of families that were not asked for before."""

@@ -14,7 +14,7 @@ from suffice.scores import Evidence, GraphPosterior, Penalised
 from suffice.statistics import Statistics
 from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
 from suffice.structure.scoring.local_scores import SLOW, ExpectedScores, Family, FamilyScores, ScoreSource, form_of
-from suffice.structure.scoring.parent_sets import Level, Sets
+from suffice.structure.scoring.parent_sets import Level, Sets, by_size
 from suffice.variables import Finite, Real, Variable
 
 
@@ -43,14 +43,11 @@ class PriorScores(ScoreSource):
                 of_level[:, place] += self.prior.of_sets(self.names, level.sets, np.full(len(level.sets), place, np.int64))
         return levels, scores
 
-    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        scores = np.array(self.of_data._toggles(child, parents, candidates))
-        larger = np.array([c not in parents for c in candidates])
-        for which in (larger, ~larger):
-            families = [tuple(sorted((child, *toggle_parent(parents, c)))) for c in np.array(candidates)[which].tolist()]
-            if families:
-                sets = np.array(families, np.int32)
-                scores[which] += self.prior.of_sets(self.names, sets, np.argmax(sets == child, axis=1))
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        scores = self.of_data.toggles(child, parents, candidates)
+        chosen = np.array(candidates, np.int64)
+        for order, sets, axis in by_size([(child, toggle_parent(parents, c)) for c in candidates]):
+            scores[chosen[order]] += self.prior.of_sets(self.names, sets, axis)
         return scores
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
