@@ -21,9 +21,6 @@ def perfect_order(neighbours: Around) -> list[str]:
 
     Maximum cardinality search backwards (Tarjan & Yannakakis 1984, SIAM Journal on Computing 13, p. 566): the next node is the
     one with most neighbours among those that were taken.
-
-    >>> perfect_order({"a": ["b"], "b": ["a", "c"], "c": ["b"]})
-    ['c', 'b', 'a']
     """
     taken: dict[str, int] = {}
     weight = dict.fromkeys(neighbours, 0)
@@ -41,12 +38,7 @@ def perfect_order(neighbours: Around) -> list[str]:
 
 
 def is_perfect(order: Sequence[str], neighbours: Around) -> bool:
-    """Whether each node's later neighbours are all joined to the first of them: then they are joined to each other.
-
-    >>> square = {"a": ["b", "d"], "b": ["a", "c"], "c": ["b", "d"], "d": ["a", "c"]}
-    >>> is_perfect("abcd", square), is_perfect("ab", {"a": ["b"], "b": ["a"]})
-    (False, True)
-    """
+    """Whether each node's later neighbours are all joined to the first of them: then they are joined to each other."""
     place, near = {x: i for i, x in enumerate(order)}, {x: set(ys) for x, ys in neighbours.items()}
     for x in order:
         later = [y for y in neighbours[x] if place[y] > place[x]]
@@ -58,11 +50,7 @@ def is_perfect(order: Sequence[str], neighbours: Around) -> bool:
 
 
 def fill_in(neighbours: Around) -> list[tuple[str, str]]:
-    """The edges that eliminating the nodes one by one adds, each time the node that adds fewest (then: of fewest neighbours).
-
-    >>> fill_in({"a": ["b", "d"], "b": ["a", "c"], "c": ["b", "d"], "d": ["a", "c"]})
-    [('b', 'd')]
-    """
+    """The edges that eliminating the nodes one by one adds, each time the node that adds fewest (then: of fewest neighbours)."""
     near = {x: set(ys) for x, ys in neighbours.items()}
     added: list[tuple[str, str]] = []
 
@@ -99,9 +87,6 @@ def sequence_of_cliques(neighbours: Around) -> list[tuple[tuple[str, ...], tuple
     """The cliques of a chordal graph in a perfect sequence, each with its separator: what it shares with those before it.
 
     All of a separator is in one of the earlier cliques (Lauritzen 1996, p. 14); the first one's is empty.
-
-    >>> sequence_of_cliques({"a": ["b"], "b": ["a", "c"], "c": ["b"]})
-    [(('a', 'b'), ()), (('b', 'c'), ('b',))]
     """
     order = perfect_order(neighbours)
     place = {x: i for i, x in enumerate(order)}

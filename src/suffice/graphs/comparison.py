@@ -16,11 +16,7 @@ Marks: TypeAlias = Mapping[Edge, str]
 
 
 def marks(graph: Dag | Cpdag) -> Marks:
-    """The marks of a graph.
-
-    >>> marks(Cpdag([("b", "a")], [("a", "c")]))
-    {('a', 'b'): '<-', ('a', 'c'): '--'}
-    """
+    """The marks of a graph."""
     directed, undirected = (graph.edges, ()) if isinstance(graph, Dag) else (graph.directed, graph.undirected)
     return {**{(min(e), max(e)): "->" if e[0] < e[1] else "<-" for e in directed}, **dict.fromkeys(undirected, "--")}
 

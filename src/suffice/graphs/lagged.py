@@ -33,29 +33,17 @@ def lag(name: str, steps: int = 1) -> str:
 
 
 def relative_name(variable: str, k: int) -> str:
-    """The name of a variable k steps before the present one, where k may be 0.
-
-    >>> relative_name("y", 2), relative_name("y", 0)
-    ('y[-2]', 'y')
-    """
+    """The name of a variable k steps before the present one, where k may be 0."""
     return f"{variable}[-{k}]" if k else variable
 
 
 def unrolled_name(variable: str, t: int) -> str:
-    """The name of a variable at step t of an unrolled graph, and of the CPD that it has to itself there.
-
-    >>> unrolled_name("y", 0)
-    'y[0]'
-    """
+    """The name of a variable at step t of an unrolled graph, and of the CPD that it has to itself there."""
     return f"{variable}[{t}]"
 
 
 def variable_and_lag(name: str) -> tuple[str, int]:
-    """The variable that a name means and how many steps back, 0 for the present; blanks inside the brackets do not count.
-
-    >>> variable_and_lag("y"), variable_and_lag("y[-2]"), variable_and_lag("dose[mg]")
-    (('y', 0), ('y', 2), ('dose[mg]', 0))
-    """
+    """The variable that a name means and how many steps back, 0 for the present; blanks inside the brackets do not count."""
     variable, index = _parts(name)
     if not index:
         return name, 0
@@ -75,11 +63,7 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def whole_steps(value: object, what: str, least: int) -> int:
-    """A whole number of steps, or a refusal that says what it is.
-
-    >>> whole_steps(2, "a step", 0)
-    2
-    """
+    """A whole number of steps, or a refusal that says what it is."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -133,19 +117,11 @@ def _present(mentioned: list[str], pairs: list[Edge]) -> list[str]:
 
 
 def within(parents: Parents) -> dict[str, list[str]]:
-    """The parents at the present step.
-
-    >>> within({"x": ("x[-1]", "u"), "u": ()})
-    {'x': ['u'], 'u': []}
-    """
+    """The parents at the present step."""
     return {x: [p for p in ps if p in parents] for x, ps in parents.items()}
 
 
 def lagged_written(name: str) -> str:
-    """A name as it stands in the text of a template: brackets of a lag need no quotes.
-
-    >>> lagged_written("y[-1]"), lagged_written("heart rate[-1]")
-    ('y[-1]', '"heart rate[-1]"')
-    """
+    """A name as it stands in the text of a template: brackets of a lag need no quotes."""
     variable, k = variable_and_lag(name)
     return name if spelling(variable) == variable and k else spelling(name)

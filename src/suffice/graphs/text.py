@@ -32,11 +32,7 @@ MAX_PRODUCT = 200_000
 
 
 def has_lines(text: str) -> bool:
-    """Whether a text spells an undirected graph: `--` between blanks, which no text of arrows has.
-
-    >>> has_lines("a -- b; c"), has_lines("a -> b"), has_lines('"a -- b" -> c')
-    (True, False, False)
-    """
+    """Whether a text spells an undirected graph: `--` between blanks, which no text of arrows has."""
     return any(m.group() == "--" and _looks_like_arrow(text, m.start(), "--") for m in _MARK.finditer(text))
 
 
@@ -120,11 +116,7 @@ def _without_quotes(text: str, name: str, start: int) -> str:
 
 
 def parse_modelstring(text: str) -> tuple[list[str], list[Edge]]:
-    """The names and the edges of bnlearn's model string; a parent that has no brackets of its own is refused.
-
-    >>> parse_modelstring("[a][b|a]")
-    (['a', 'b'], [('a', 'b')])
-    """
+    """The names and the edges of bnlearn's model string; a parent that has no brackets of its own is refused."""
     names: dict[str, None] = {}
     edges: list[Edge] = []
     at = 0
@@ -147,11 +139,7 @@ def parse_modelstring(text: str) -> tuple[list[str], list[Edge]]:
 
 
 def read_directed(x: Any) -> tuple[list[str], list[Edge]]:
-    """The names that something mentions and its pairs (parent, child); the pairs of one child in the order of its parents.
-
-    >>> read_directed({"c": ["b", "a"]})
-    (['c'], [('b', 'c'), ('a', 'c')])
-    """
+    """The names that something mentions and its pairs (parent, child); the pairs of one child in the order of its parents."""
     if isinstance(x, str):
         return parse_modelstring(x.strip()) if x.lstrip().startswith("[") else parse_text(x)
     if isinstance(x, Mapping):
@@ -167,11 +155,7 @@ def read_directed(x: Any) -> tuple[list[str], list[Edge]]:
 
 
 def read_undirected(x: Any) -> tuple[list[str], list[Edge]]:
-    """The names that something mentions and its pairs.
-
-    >>> read_undirected("a -- b; c")
-    (['a', 'b', 'c'], [('a', 'b')])
-    """
+    """The names that something mentions and its pairs."""
     if isinstance(x, str):
         if x.lstrip().startswith(("graph", "strict graph")) and "{" in x:
             raise GraphError(
@@ -192,11 +176,7 @@ def _read_networkx(graph: Any) -> tuple[list[str], list[Edge]]:
 
 
 def read_pairs(pairs: Iterable[Any]) -> list[Edge]:
-    """Pairs of names, checked one by one.
-
-    >>> read_pairs([("a", "b")])
-    [('a', 'b')]
-    """
+    """Pairs of names, checked one by one."""
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise GraphError(f"expected pairs of names, not {show(pairs)}")
     edges = []
@@ -227,9 +207,6 @@ def checked_name(name: object) -> str:
 def all_nodes(mentioned: Iterable[str], pairs: Sequence[Edge], nodes: Iterable[str] | None = None) -> tuple[str, ...]:
     """The sorted names of all nodes. What is refused: when `nodes` are given, a name outside them; an edge from a node to itself,
     and one that is given twice.
-
-    >>> all_nodes(["e"], [("a", "b")])
-    ('a', 'b', 'e')
     """
     found = {*mentioned, *(x for e in pairs for x in e)}
     if nodes is not None:
@@ -249,11 +226,7 @@ def all_nodes(mentioned: Iterable[str], pairs: Sequence[Edge], nodes: Iterable[s
 
 
 def unknown_node(name: object, known: Iterable[str]) -> GraphError:
-    """The refusal of a name that is no node of a graph.
-
-    >>> str(unknown_node("smok", ["smoke", "age"]))
-    "the graph has no node 'smok'; did you mean 'smoke'?"
-    """
+    """The refusal of a name that is no node of a graph."""
     candidates = [k for k in known if len(k) <= 100]
     # difflib takes quadratic time in the length of names and some 10 µs a name
     hint = nearest(name, sorted(candidates)) if isinstance(name, str) and len(name) <= 100 and len(candidates) <= 10_000 else ""
@@ -280,39 +253,23 @@ def statements(
 
 
 def spelling(name: str) -> str:
-    """A name as it stands in a text of arrows: in quotes where it needs them.
-
-    >>> spelling("x-ray"), spelling("lung cancer")
-    ('x-ray', '"lung cancer"')
-    """
+    """A name as it stands in a text of arrows: in quotes where it needs them."""
     return name if _PLAIN.fullmatch(name) and name.strip("-") else quote_name(name)
 
 
 def written_in_lines(name: str) -> str:
-    """The same in a text of lines, in which `--` ends a name.
-
-    >>> written_in_lines("x-ray"), written_in_lines("x--ray")
-    ('x-ray', '"x--ray"')
-    """
+    """The same in a text of lines, in which `--` ends a name."""
     return quote_name(name) if "--" in name or name.startswith("-") or name.endswith("-") else spelling(name)
 
 
 def quote_name(name: str) -> str:
-    """A name in double quotes, for texts of arrows and for DOT.
-
-    >>> print(quote_name('say "a"'))
-    "say \\"a\\""
-    """
+    """A name in double quotes, for texts of arrows and for DOT."""
     escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def show(name: object) -> str:
-    """A name for a sentence, cut when it is very long.
-
-    >>> show("smoke"), len(show("x" * 1000))
-    ("'smoke'", 62)
-    """
+    """A name for a sentence, cut when it is very long."""
     text = repr(name if not isinstance(name, str) else name[:100])
     return text if len(text) <= 62 else f"{text[:58]}...{text[-1]}"
 

@@ -166,13 +166,6 @@ def with_most_parents(method: Method, problem: Problem, *, asked: bool = True) -
 
     One that is only the method's default gives way to that of the constraints, of the variables they name, and to what statistics
     were gathered for; one that was `asked` for and was not gathered is refused.
-
-    >>> from suffice import Orders
-    >>> from suffice.constraints import MaxParents
-    >>> rows = {name: ["u", "v"] for name in "abcdef"}
-    >>> method, problem = with_most_parents(Orders(), problem_of(rows, None, MaxParents(None, {"a": 5})))
-    >>> method.max_parents, problem.rules.max_parents.tolist()
-    (5, [5, 3, 3, 3, 3, 3])
     """
     chosen: Any = method
     if problem.constraints is not None and getattr(method, "max_parents", None) == getattr(type(method), "max_parents", None):

@@ -100,11 +100,7 @@ class StepWindow:
 
 
 def among(constraints: Constraints, names: Collection[str]) -> Constraints:
-    """The constraints as far as they are about these names only.
-
-    >>> among(Require("a -> b", "c -> b") + MaxParents({"c": 1}) + Tiers(["a"], ["c"]), ["a", "b"])
-    Require(('a', 'b')) + Tiers(['a'])
-    """
+    """The constraints as far as they are about these names only."""
 
     def both(pairs: Collection[Edge]) -> list[Edge]:
         return [pair for pair in pairs if set(pair) <= set(names)]

@@ -111,11 +111,7 @@ class TooSlow(Exception):
 
 
 class Pace:
-    """Looks ahead from how long the subsets so far took: there is no use in a part of them.
-
-    >>> Pace(Progress("searching", 60.0), 14).work
-    [12, 38, 52]
-    """
+    """Looks ahead from how long the subsets so far took: there is no use in a part of them."""
 
     def __init__(self, progress: Progress[Any], n: int) -> None:
         from suffice.kernels.search.subsets import LOW

@@ -105,11 +105,7 @@ def as_set(nodes: Sequence[int]) -> int:
 
 
 def cliques(nodes: int, adjacent: Sequence[int], most: int) -> Iterator[int]:
-    """All subsets of up to `most` nodes that are adjacent to each other, the empty one first.
-
-    >>> [bin(c) for c in cliques(0b111, [0b010, 0b101, 0b010], 3)]
-    ['0b0', '0b1', '0b11', '0b10', '0b110', '0b100']
-    """
+    """All subsets of up to `most` nodes that are adjacent to each other, the empty one first."""
     agenda = [(0, nodes, 0)]
     while agenda:
         clique, more, size = agenda.pop()
@@ -123,11 +119,7 @@ def cliques(nodes: int, adjacent: Sequence[int], most: int) -> Iterator[int]:
 
 
 def member(graph: Class) -> Ordered | None:
-    """A directed graph with these arrows and no new collider; None where there is none.
-
-    >>> member(Class([0, 0, 0], [0b010, 0b101, 0b010]))
-    {0: [], 1: [0], 2: [1]}
-    """
+    """A directed graph with these arrows and no new collider; None where there is none."""
     arrows = [(x, y) for y, above in enumerate(graph.above) for x in members(above)]
     lines = [(x, y) for y, beside in enumerate(graph.beside) for x in members(beside) if x < y]
     try:
@@ -137,20 +129,12 @@ def member(graph: Class) -> Ordered | None:
 
 
 def class_of(parents: Ordered) -> Class:
-    """The equivalence class of a directed graph.
-
-    >>> class_of({0: [], 1: [0], 2: [1]})
-    Class(above=[0, 0, 0], beside=[2, 5, 2])
-    """
+    """The equivalence class of a directed graph."""
     return _class(len(parents), *class_edges(list(parents), parents))
 
 
 def complete_class(n: int, arrows: Sequence[Edge], lines: Sequence[Edge]) -> Class:
-    """The class with every line directed that the arrows leave no choice.
-
-    >>> complete_class(3, [(0, 1)], [(1, 2)])
-    Class(above=[0, 1, 2], beside=[0, 0, 0])
-    """
+    """The class with every line directed that the arrows leave no choice."""
     return _class(n, *meek(arrows, lines))
 
 

@@ -207,9 +207,6 @@ def best_of_all(
 
     `roots` have no parents: they may come first in any order, and only subsets of the others are looked at. Of graphs that score
     alike, up to `tie` in all, the one is taken whose last variables have the largest numbers.
-
-    >>> best_of_all(ParentSets.of(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0), (1, (0,), -1.5)]))
-    [(1,), ()]
     """
     from suffice.kernels.search.subsets import LOW, fill
 

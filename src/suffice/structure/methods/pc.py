@@ -47,11 +47,7 @@ class Separations:
     """How many tests were made."""
 
     def of(self, a: str, b: str) -> tuple[tuple[str, ...] | None, float | None]:
-        """What separates two variables, if anything does, and its p-value, or else the largest; None for a pair never tested.
-
-        >>> Separations({("a", "b"): Separation(("c",), 0.4)}, {("a", "c"): 0.001}, 3).of("b", "a")
-        Separation(given=('c',), p_value=0.4)
-        """
+        """What separates two variables, if anything does, and its p-value, or else the largest; None for a pair never tested."""
         pair = min(a, b), max(a, b)
         return self.separated.get(pair, (None, self.strongest.get(pair)))
 

@@ -64,14 +64,7 @@ def directions(problem: Problem, rules: Rules, parents: Sequence[Parents], roots
 
 
 def model_limit(variables: Iterable[Variable], regressions: Collection[str] = ()) -> str | None:
-    """What is said before states and numbers are searched together: which directions there are, and how to have the others.
-
-    >>> from suffice import Real
-    >>> model_limit([Real("x"), Real("y")])
-    >>> print(model_limit([Finite("ill", ["no", "yes"]), Real("sbp")]))
-    'sbp' is a number beside states: an edge between them can only lead from the state to the number (conditional Gaussian), ...
-    >>> model_limit([Finite("ill", ["no", "yes"]), Real("sbp")], ["ill"])
-    """
+    """What is said before states and numbers are searched together: which directions there are, and how to have the others."""
     every = list(variables)
     numbers = [v.name for v in every if not isinstance(v, Finite)]
     states = [v.name for v in every if isinstance(v, Finite) and v.name not in regressions]
@@ -310,11 +303,7 @@ class NodeTested(Explanation):
 
 
 def spell(name: str) -> str:
-    """A name in a sentence: that of a column in the past needs no quotes.
-
-    >>> spell("x[-1]"), spell("heart rate")
-    ('x[-1]', '"heart rate"')
-    """
+    """A name in a sentence: that of a column in the past needs no quotes."""
     variable, bracket, lag = name.partition("[-")
     return name if bracket and lag.endswith("]") and lag[:-1].isdigit() and spelling(variable) == variable else spelling(name)
 
@@ -340,11 +329,7 @@ def _change_in_words(change: Change) -> str:
 
 
 def family(child: str, parents: Sequence[str]) -> str:
-    """A family for a sentence.
-
-    >>> family("xray", ("lung", "tub"))
-    'xray | lung, tub'
-    """
+    """A family for a sentence."""
     return f"{spell(child)} | {', '.join(map(spell, parents))}" if parents else f"{spell(child)} | nothing"
 
 

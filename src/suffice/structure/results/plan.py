@@ -191,12 +191,7 @@ def check(plan: Plan, memory_limit: float | None) -> None:
 
 
 def in_words(method: Any) -> str:
-    """A method with the options that are not its defaults.
-
-    >>> from suffice import HillClimb
-    >>> in_words(HillClimb(max_parents=3))
-    'HillClimb(max_parents=3)'
-    """
+    """A method with the options that are not its defaults."""
     given = [
         f"{name}={getattr(method, name)!r}"
         for name, f in getattr(type(method), "__dataclass_fields__", {}).items()

@@ -37,11 +37,7 @@ DENSE = 2**22
 
 
 def room_for(memory_limit: float | None) -> int:
-    """The cells of tables for which a scan is made.
-
-    >>> room_for(None) == 16 * TABLES
-    True
-    """
+    """The cells of tables for which a scan is made."""
     return int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))
 
 

@@ -343,11 +343,7 @@ class HybridScores(ScoreSource):
 
 
 def most_families(weight: float) -> int:
-    """How many families are scored within some seconds: by experience a row adds about half a number for each.
-
-    >>> most_families(1e3), most_families(1e7)
-    (9302325, 13315)
-    """
+    """How many families are scored within some seconds: by experience a row adds about half a number for each."""
     return int(20.0 / (2e-6 + 0.5 * PER_NUMBER * weight))
 
 

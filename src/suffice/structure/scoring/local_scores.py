@@ -48,11 +48,7 @@ SLOW = 30_000
 
 
 def in_memory(items: Iterable[T], size: Callable[[T], float], most: float, most_items: float = math.inf) -> Iterator[list[T]]:
-    """The items in parts that are not larger than `most` together, unless one is by itself.
-
-    >>> list(in_memory([3, 1, 2, 9], float, 5))
-    [[3, 1], [2], [9]]
-    """
+    """The items in parts that are not larger than `most` together, unless one is by itself."""
     part: list[T] = []
     total = 0.0
     for item in items:
@@ -191,11 +187,7 @@ class ScoreSource:
 
 
 def about(families: Sequence[Family]) -> list[int]:
-    """Which families these are, in a few numbers: how many, a sum of the first ones, and the last.
-
-    >>> about([(0, ()), (2, (0, 1))])
-    [2, 2490138884, 2, 0, 1]
-    """
+    """Which families these are, in a few numbers: how many, a sum of the first ones, and the last."""
     return [len(families), zlib.crc32(repr(list(families[:100])).encode()), families[-1][0], *families[-1][1]]
 
 

@@ -50,12 +50,7 @@ class Level:
 
 
 def families_of(sets: Sets, rules: Rules) -> Bools:
-    """[set, place]: which members of which sets may be the child of all the others.
-
-    >>> families_of(np.array([[0, 1], [0, 2]]), Rules.free(3).without_parents([0]))
-    array([[False,  True],
-           [False,  True]])
-    """
+    """[set, place]: which members of which sets may be the child of all the others."""
     n, size = len(rules.allowed), sets.shape[1]
     result = np.asarray(rules.max_parents[sets] >= size - 1)
     if rules.allowed.sum() == n * (n - 1) and not rules.required.any():
@@ -86,11 +81,7 @@ def by_size(families: Sequence[tuple[int, Parents]]) -> list[tuple[Ints, Sets, I
 
 
 def pieces(n: int, watch: Callable[[], object]) -> Iterator[slice]:
-    """Ranges of n sets, so short that whoever may stop the work, `watch`, is heard between them.
-
-    >>> list(pieces(3, list))
-    [slice(0, 3, None)]
-    """
+    """Ranges of n sets, so short that whoever may stop the work, `watch`, is heard between them."""
     for first in range(0, n, PIECE):
         watch()
         yield slice(first, min(first + PIECE, n))
@@ -189,10 +180,6 @@ class ParentSets:
     """The sets of child i are rows first[i]:first[i+1], best first; `masks[row]` has the bit of each parent, 64 in a word.
 
     Every child has at least one set. Of sets that score alike the smaller comes first, then the earlier by name.
-
-    >>> sets = ParentSets.of(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0)])
-    >>> sets.of_child(0)
-    [((1,), -1.0), ((), -3.0)]
     """
 
     first: Ints
@@ -235,12 +222,7 @@ class ParentSets:
         return self.members()
 
     def below(self, roots: Collection[int]) -> tuple[ParentSets, Ints]:
-        """The sets of the other children without these parents, in the same order, and the row of each here.
-
-        >>> sets, rows = ParentSets.of(2, [(0, (), 0.0), (1, (0,), -1.0), (1, (), -2.0)]).below([0])
-        >>> sets.of_child(0), rows
-        ([((), -1.0), ((), -2.0)], array([1, 2]))
-        """
+        """The sets of the other children without these parents, in the same order, and the row of each here."""
         if not roots:
             return self, np.arange(len(self))
         others = np.array([i for i in range(self.n) if i not in roots], np.int64)

@@ -44,11 +44,7 @@ PER_REGRESSION = 8e-5
 
 
 def seconds_each(weight: float, columns: float = 4.0) -> float:
-    """About how long one regression of so many rows takes.
-
-    >>> round(seconds_each(1e5), 3)
-    0.008
-    """
+    """About how long one regression of so many rows takes."""
     return PER_REGRESSION + PASSES * PER_ROW * columns * weight
 
 

@@ -136,16 +136,7 @@ STEPS = 200
 
 
 class CodedNodes(NodeRegressions):
-    """Group lassos of finite columns, or of finite and real ones, coded as numbers (see `node_columns`), by passes over the rows.
-
-    >>> from suffice import scan
-    >>> data = scan({"a": list("uuuuvvvv") * 9, "b": list("uuuvvvvu") * 9, "c": list("uv") * 36})
-    >>> nodes = CodedNodes.of(data, list(data.schema.values()))
-    >>> nodes.fit(np.full((3, 3), 0.05)).strengths.round(3)
-    array([[0.   , 1.238, 0.   ],
-           [1.238, 0.   , 0.   ],
-           [0.   , 0.   , 0.   ]])
-    """
+    """Group lassos of finite columns, or of finite and real ones, coded as numbers (`node_columns`), by passes over the rows."""
 
     def __init__(self, rows: Data, columns: NodeColumns, threads: int) -> None:
         self.rows, self.columns, self.threads, self.weight = rows, columns, threads, rows.weight

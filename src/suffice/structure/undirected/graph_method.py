@@ -32,15 +32,7 @@ class GraphMethod(Method):
         raise NotImplementedError
 
     def rules(self, constraints: Constraints, variables: Sequence[Variable]) -> Rules:
-        """The constraints in numbers: both matrices are symmetric.
-
-        >>> from suffice import Forbid
-        >>> from suffice import Real
-        >>> GraphMethod().rules(Forbid(("a", "b")), [Real("a"), Real("b"), Real("c")]).allowed.astype(int)
-        array([[0, 0, 1],
-               [0, 0, 1],
-               [1, 1, 0]])
-        """
+        """The constraints in numbers: both matrices are symmetric."""
         self._refuse_directions(constraints)
         number = {v.name: i for i, v in enumerate(variables)}
         constraints.refuse_unknown(number)

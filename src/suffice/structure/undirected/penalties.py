@@ -46,11 +46,6 @@ class Penalties:
         """What was asked for: None is a path down from where the first pair of `matrix` is joined.
 
         `order` is that of the columns, by which a matrix of penalties goes; `rules.names` is that of the variables here.
-
-        >>> from dataclasses import replace
-        >>> rules = replace(Rules.free(2), names=("a", "b"))
-        >>> [round(x, 3) for x in Penalties.of(None, 3, np.array([[1.0, 0.5], [0.5, 1.0]]), rules, ("a", "b")).multiples]
-        [0.5, 0.158, 0.05]
         """
         names, multiples = rules.names, (1.0,)
         if asked is None:
