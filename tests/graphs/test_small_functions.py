@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from suffice.graphs.chordal import fill_in, is_perfect, perfect_order, sequence_of_cliques
 from suffice.graphs.comparison import marks
 from suffice.graphs.directed import Cpdag
-from suffice.graphs.dot import is_dot, parse_dot
 from suffice.graphs.lagged import lagged_written, relative_name, unrolled_name, variable_and_lag, whole_steps, within
 from suffice.graphs.paths import active_path, chain, extension, find_cycle, meek, reach, shortest_path, topological_order
 from suffice.graphs.text import (
     all_nodes,
     has_lines,
     parse_modelstring,
+    parse_text,
     quote_name,
     read_directed,
     read_pairs,
@@ -21,6 +20,7 @@ from suffice.graphs.text import (
     unknown_node,
     written_in_lines,
 )
+from suffice.graphs.undirected import fill_in, is_perfect, perfect_order, sequence_of_cliques
 
 
 def test_perfect_order() -> None:
@@ -44,16 +44,17 @@ def test_marks() -> None:
     assert marks(Cpdag([("b", "a")], [("a", "c")])) == {("a", "b"): "<-", ("a", "c"): "--"}
 
 
-def test_is_dot() -> None:
-    assert (is_dot("digraph { a -> b }"), is_dot("dag{a->b}"), is_dot("dag -> b"), is_dot("a -> b")) == (True, True, False, False)
+def test_what_language_a_text_is_in() -> None:
+    assert parse_text("digraph { a -> b }") == parse_text("dag{a->b}") == parse_text("a -> b") == (["a", "b"], [("a", "b")])
+    assert parse_text("dag -> b") == (["dag", "b"], [("dag", "b")])
 
 
 def test_parse_dot() -> None:
-    assert parse_dot('digraph { rankdir=LR; node [shape=box]; a -> {b c} [color=red]; "d e"; }') == (
+    assert parse_text('digraph { rankdir=LR; node [shape=box]; a -> {b c} [color=red]; "d e"; }') == (
         ["a", "b", "c", "d e"],
         [("a", "b"), ("a", "c")],
     )
-    assert parse_dot('dag{ x [exposure,pos="0,1"] y [outcome] x -> y <- z }') == (["x", "y", "z"], [("x", "y"), ("z", "y")])
+    assert parse_text('dag{ x [exposure,pos="0,1"] y [outcome] x -> y <- z }') == (["x", "y", "z"], [("x", "y"), ("z", "y")])
 
 
 def test_relative_name() -> None:

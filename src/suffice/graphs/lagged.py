@@ -81,7 +81,14 @@ def read_lagged(x: Any, nodes: Collection[str] | None = None) -> dict[str, tuple
     """
     mentioned, read = read_directed(x)
     pairs = [(relative_name(*variable_and_lag(a)), relative_name(*variable_and_lag(b))) for a, b in read]
-    _check_pairs(pairs)
+    for a, b in pairs:
+        variable, k = variable_and_lag(b)
+        if k:
+            hint = f"write {spelling(variable)} for the child, and count the lag of its parent from there"
+            raise GraphError(f"an edge into the past: {show(a)} -> {show(b)}; {hint}")
+        if a == b:
+            raise GraphError(f"the variable {show(a)} has an edge to itself; its value one step before is {show(lag(a))}")
+    all_nodes([], pairs)
     variables = all_nodes([*_present(mentioned, pairs), *(variable_and_lag(x)[0] for pair in pairs for x in pair)], [], nodes)
     for name in variables:
         if name != name.rstrip() and name.rstrip() in variables:
@@ -94,17 +101,6 @@ def read_lagged(x: Any, nodes: Collection[str] | None = None) -> dict[str, tuple
     if cycle:
         raise GraphError(f"the graph has a cycle within a step: {chain(cycle)}")
     return found
-
-
-def _check_pairs(pairs: list[Edge]) -> None:
-    for a, b in pairs:
-        variable, k = variable_and_lag(b)
-        if k:
-            hint = f"write {spelling(variable)} for the child, and count the lag of its parent from there"
-            raise GraphError(f"an edge into the past: {show(a)} -> {show(b)}; {hint}")
-        if a == b:
-            raise GraphError(f"the variable {show(a)} has an edge to itself; its value one step before is {show(lag(a))}")
-    all_nodes([], pairs)
 
 
 def _present(mentioned: list[str], pairs: list[Edge]) -> list[str]:

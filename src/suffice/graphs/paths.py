@@ -260,15 +260,7 @@ def extension(nodes: Sequence[Node], directed: Pairs[Node], undirected: Pairs[No
             waiting.discard(y)
             heappush(heap, rank[y])
     if waiting:
-        raise _no_extension(waiting, children)
+        cycle = find_cycle(links((a, b) for a in waiting for b in children[a])[0])
+        lines = f"the undirected edges among {listing(sorted(waiting))} cannot be directed without a cycle or a new collider"
+        raise GraphError(f"no directed graph extends this one: {f'it has a cycle: {chain(cycle)}' if cycle else lines}")
     return {name: sorted(parents[name]) for name in reversed(order)}
-
-
-def _no_extension(stuck: set[Node], children: Mapping[Node, set[Node]]) -> GraphError:
-    cycle = find_cycle(links((a, b) for a in stuck for b in children[a])[0])
-    if cycle:
-        return GraphError(f"no directed graph extends this one: it has a cycle: {chain(cycle)}")
-    return GraphError(
-        "no directed graph extends this one: the undirected edges among "
-        f"{listing(sorted(stuck))} cannot be directed without a cycle or a new collider"
-    )

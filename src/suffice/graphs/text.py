@@ -15,7 +15,6 @@ from itertools import chain, product
 from typing import Any, TypeAlias
 
 from suffice.errors import GraphError, nearest
-from suffice.graphs.dot import is_dot, parse_dot
 
 Edge: TypeAlias = tuple[str, str]
 
@@ -26,6 +25,16 @@ _LINES = {"--": "--"}
 _PLAIN = re.compile(r'(?!#)[^\s;,"<>→←\[\]\\{}]+')
 _ODD = re.compile(r"[{}]|[=~]>")
 _BRACKET = re.compile(r"\s*\[([^\[\]|]*+)(?:\|([^\[\]]*+))?\]\s*+")
+
+_TOKEN = re.compile(
+    r'\s+|/\*.*?\*/|//[^\n]*|^\#[^\n]*|(?P<quoted>"(?:[^"\\]|\\.)*+")|(?P<edge><->|->|<-|--)|(?P<mark>[{}\[\];,=:])'
+    r"|(?P<name>[^\s{}\[\];,=:\"<>-](?:[^\s{}\[\];,=:\"<>-]|-(?![->]))*+|-?[0-9.]+)",
+    re.DOTALL | re.MULTILINE,
+)
+_HEAD = re.compile(r"\s*(?:strict\s+)?(digraph|graph|dag|pdag|mag|pag)\b[^{;>]*\{", re.IGNORECASE)
+
+DEEPEST = 100
+"""Braces within braces that are read."""
 
 MAX_PRODUCT = 200_000
 """Edges that comma lists on both sides of arrows may spell in one text: 1,000 names -> 1,000 names is a slip of the pen."""
@@ -42,8 +51,8 @@ def parse_text(text: str, marks: Mapping[str, str] = _ARROWS) -> tuple[list[str]
     >>> parse_text("a, b -> c; e")
     (['a', 'b', 'c', 'e'], [('a', 'c'), ('b', 'c')])
     """
-    if marks is _ARROWS and "{" in text and is_dot(text):
-        return parse_dot(text)
+    if marks is _ARROWS and (head := _HEAD.match(text)):
+        return _parse_dot(text, head)
     text = re.sub(r"(?m)^[ \t]*#.*$", "", text)
     names: dict[str, None] = {}
     edges: list[Edge] = []
@@ -277,3 +286,102 @@ def show(name: object) -> str:
 def _syntax_error(text: str, at: int, what: str) -> GraphError:
     near = text[max(at - 12, 0) : at + 20]
     return GraphError(f"the text is not a graph: {what} (character {at + 1}, near {near!r})")
+
+
+def _parse_dot(text: str, head: re.Match[str]) -> tuple[list[str], list[Edge]]:
+    """The names and the arrows of Graphviz's language, or dagitty's; the rest, such as colours and places, is passed over."""
+    if head[1].lower() not in ("digraph", "dag"):
+        raise GraphError(
+            f"a {head[1]} {{ ... }} has edges without arrows, and a Dag has none: write digraph {{ ... }} or dag {{ ... }}"
+        )
+    reader = _DotReader(_dot_tokens(text, head.end()))
+    reader.statements()
+    if reader.at < len(reader.tokens):
+        raise GraphError(f"the text is not a graph: {reader.tokens[reader.at][1]!r} stands after its last brace")
+    return list(reader.names), list(reader.edges)
+
+
+def _dot_tokens(text: str, start: int) -> list[Edge]:
+    found: list[Edge] = []
+    while start < len(text):
+        match = _TOKEN.match(text, start)
+        if match is None:
+            raise GraphError(
+                f"the text is not a graph: {text[start]!r} cannot stand here (near {text[max(start - 12, 0) : start + 20]!r})"
+            )
+        if match.lastgroup is not None:
+            found.append((match.lastgroup, match.group()))
+        start = match.end()
+    return found
+
+
+class _DotReader:
+    """The statements between the braces, one token after the other."""
+
+    def __init__(self, tokens: list[Edge]) -> None:
+        self.tokens, self.at, self.depth = tokens, 0, 0
+        self.names: dict[str, None] = {}
+        self.edges: dict[Edge, None] = {}
+
+    def _next(self) -> Edge:
+        if self.at >= len(self.tokens):
+            raise GraphError("the text is not a graph: a closing brace } is missing")
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def _peek(self) -> str:
+        return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
+
+    def statements(self) -> list[str]:
+        """The names up to the closing brace."""
+        found: dict[str, None] = {}
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise GraphError(f"the text is not a graph: there are more than {DEEPEST} braces within each other")
+        while self._peek() != "}":
+            if self._peek() in (";", ","):
+                self.at += 1
+                continue
+            found.update(dict.fromkeys(self._statement()))
+        self.at, self.depth = self.at + 1, self.depth - 1
+        return list(found)
+
+    def _statement(self) -> list[str]:
+        group = self._group()
+        every = list(group)
+        while self._peek() in ("->", "<-", "--", "<->"):
+            arrow = self._next()[1]
+            if arrow in ("--", "<->"):
+                raise GraphError(
+                    f"the graph has {group[0] if group else ''} {arrow} ..., which is no arrow from a parent to a child"
+                )
+            other = self._group()
+            pairs = product(other, group) if arrow == "<-" else product(group, other)
+            self.edges.update(dict.fromkeys(pairs))
+            every, group = [*every, *other], other
+        while self._peek() == "[":
+            while self._next()[1] != "]":
+                pass
+        return every
+
+    def _group(self) -> list[str]:
+        """One node, or those of a subgraph in braces; nothing of what is not about nodes."""
+        kind, text = self._next()
+        if text == "{" or (kind == "name" and text.lower() == "subgraph"):
+            while text != "{":
+                text = self._next()[1]
+            return self.statements()
+        if kind not in ("name", "quoted"):
+            raise GraphError(f"the text is not a graph: a name is missing before {text!r}")
+        if self._peek() == "=":
+            self.at += 2  # a setting of the picture
+            return []
+        if kind == "name" and text.lower() in ("node", "edge", "graph") and self._peek() == "[":
+            return []
+        while self._peek() == ":":
+            self.at += 2  # the port of a box
+        name = (
+            re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], text[1:-1], flags=re.DOTALL) if kind == "quoted" else text
+        )
+        self.names[name] = None
+        return [name]
