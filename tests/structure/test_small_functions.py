@@ -11,7 +11,6 @@ from suffice.graphs.undirected import Graph
 from suffice.iteration import Progress
 from suffice.structure.constraints.constraints import MaxParents, Require, Tiers
 from suffice.structure.constraints.rules import Rules, ancestors, toggle_parent
-from suffice.structure.lagged.windows import among
 from suffice.structure.methods.branching import _stricter
 from suffice.structure.methods.chow_liu import best_forest, branching, reroot, spanning_tree
 from suffice.structure.methods.exact import Pace
@@ -32,6 +31,7 @@ from suffice.structure.undirected.decomposable import dag_of
 from suffice.structure.undirected.graph_method import GraphMethod
 from suffice.structure.undirected.node_regressions import GaussianNodes
 from suffice.structure.undirected.penalties import Penalties
+from suffice.structure.windows import among
 from suffice.variables import Finite
 
 

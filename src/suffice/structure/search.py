@@ -23,7 +23,6 @@ from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
 from suffice.structure.constraints.rules import Rules
-from suffice.structure.lagged.windows import StepWindow, method_at_other_steps, with_first_steps
 from suffice.structure.methods.orders import USUAL
 from suffice.structure.problem import Method, Outcome, Problem, is_directed, outcome_so_far
 from suffice.structure.results.explanations import model_limit
@@ -31,6 +30,7 @@ from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import Plan, check, in_words
 from suffice.structure.undirected.graph_method import GraphMethod
+from suffice.structure.windows import StepWindow, method_at_other_steps, with_first_steps
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
