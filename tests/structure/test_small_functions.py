@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from suffice import Forbid, HillClimb, Orders, Real, scan
+from suffice.graphs.paths import meek
 from suffice.graphs.undirected import Graph
 from suffice.iteration import Progress
 from suffice.structure.constraints.constraints import MaxParents, Require, Tiers
@@ -14,7 +15,7 @@ from suffice.structure.constraints.rules import Rules, ancestors, toggle_parent
 from suffice.structure.methods.branching import _stricter
 from suffice.structure.methods.chow_liu import best_forest, branching, reroot, spanning_tree
 from suffice.structure.methods.exact import Pace
-from suffice.structure.methods.ges import Class, class_of, cliques, complete_class, member
+from suffice.structure.methods.ges import Class, class_of, class_with, cliques, member
 from suffice.structure.methods.orders import best_of_all
 from suffice.structure.methods.pc import Separation, Separations
 from suffice.structure.results.explanations import family, model_limit, spell
@@ -105,8 +106,8 @@ def test_class_of() -> None:
     assert repr(class_of({0: [], 1: [0], 2: [1]})) == "Class(above=[0, 0, 0], beside=[2, 5, 2])"
 
 
-def test_complete_class() -> None:
-    assert repr(complete_class(3, [(0, 1)], [(1, 2)])) == "Class(above=[0, 1, 2], beside=[0, 0, 0])"
+def test_class_with() -> None:
+    assert repr(class_with(3, *meek([(0, 1)], [(1, 2)]))) == "Class(above=[0, 1, 2], beside=[0, 0, 0])"
 
 
 def test_best_of_all() -> None:

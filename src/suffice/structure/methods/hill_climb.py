@@ -67,7 +67,10 @@ class HillClimb(Method):
         best = walk.copy()
         for k in range(self.restarts):
             top = walk.total
-            perturb(walk, self.perturbations or max(8, problem.n // 2), np.random.default_rng([problem.seed, k]))
+            rng = np.random.default_rng([problem.seed, k])
+            for _ in range(self.perturbations or max(8, problem.n // 2)):  # first the kind is drawn, then a move of that kind
+                if moves := walk.moves(int(rng.integers(3))):
+                    walk.take(moves[int(rng.integers(len(moves)))])
             climb(problem, walk, above=top)
             if walk.total > top + walk.scores.tie(top):
                 best = walk.copy()
@@ -288,14 +291,6 @@ def climb_from(problem: Problem, rules: Rules, start: list[Parents] | None = Non
         problem.progress.better("start", walk.total, list(walk.parents))
     climb(problem, walk, above=best)
     return list(walk.parents)
-
-
-def perturb(walk: Walk, n_moves: int, rng: np.random.Generator) -> None:
-    """Make random moves: first the kind is drawn, then one of the moves of that kind."""
-    for _ in range(n_moves):
-        open_: list[Move] = walk.moves(int(rng.integers(3)))
-        if open_:
-            walk.take(open_[int(rng.integers(len(open_)))])
 
 
 def check_number(name: str, value: object, least: int, *, optional: bool = False) -> None:

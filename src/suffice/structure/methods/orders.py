@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.basis.arrays import Array, Bools, Ints
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import FitError
 from suffice.iteration import Packed
@@ -170,7 +170,12 @@ def _prove(problem: Problem, sets: ParentSets) -> Outcome:
 def restrict_rules(scores: ScoreSource, rules: Rules, parents: list[Parents], most: float) -> Rules:
     """The rules with only parents that have something to say: the Markov blankets of a graph, and the strongest pairs while there
     is room for `most` families."""
-    blanket = markov_blankets(parents)
+    blanket = np.zeros_like(rules.allowed)
+    for child, chosen in enumerate(parents):
+        for p in chosen:
+            blanket[child, p] = blanket[p, child] = True
+            blanket[p, list(chosen)] = True
+    np.fill_diagonal(blanket, False)
     single, pair = scores.pairs()
     gain = np.where(rules.allowed, pair - single[:, None], -np.inf)
     rank = np.argsort(np.argsort(-gain, axis=1, kind="stable"), axis=1)
@@ -181,18 +186,6 @@ def restrict_rules(scores: ScoreSource, rules: Rules, parents: list[Parents], mo
             break
         result = wider
     return result
-
-
-def markov_blankets(parents: list[Parents]) -> Bools:
-    """[i, j]: whether j is a parent, a child, or another parent of a child of i."""
-    n = len(parents)
-    matrix = np.zeros((n, n), bool)
-    for child, chosen in enumerate(parents):
-        for p in chosen:
-            matrix[child, p] = matrix[p, child] = True
-            matrix[p, list(chosen)] = True
-    np.fill_diagonal(matrix, False)
-    return matrix
 
 
 def best_of_all(
