@@ -9,12 +9,10 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
 from suffice.errors import listing
 from suffice.errors.remedies import as_regression, declaration
 from suffice.graphs.text import Edge, spelling
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.constraints.rules import Parents
 from suffice.structure.problem import Problem
 from suffice.variables import Finite, Variable
 
@@ -37,13 +35,13 @@ TIME = "by time"
 """The parent lies in the past."""
 
 
-def directions(problem: Problem, rules: Rules, parents: Sequence[Parents], roots: Collection[object] = ()) -> dict[Edge, str]:
-    """Why each edge (parent, child) of a graph leads this way. `roots` are nodes that the method was told to begin with."""
+def directions(problem: Problem, method: Any, parents: Sequence[Parents]) -> dict[Edge, str]:
+    """Why each edge (parent, child) of a graph that a method found leads this way."""
     dag, names = problem.dag(list(parents)), problem.names
     pairs = [(p, c) for c, chosen in enumerate(parents) for p in chosen]
     kind = [(names[c], names[p]) for p, c in pairs if not problem.has_family(p, (c,))]
     distinct = [(names[c], names[p]) for p, c in pairs if problem.is_one_way(p, c)]
-    one_way = rules.required | ~rules.allowed.T | np.array([name in roots for name in names], bool)
+    one_way = problem.fixed_by(method)
     told = [(names[c], names[p]) for p, c in pairs if one_way[c, p]]
     past = {names[i] for i in problem.given}
     refusals = ((), kind, distinct, [*distinct, *told])
