@@ -29,9 +29,8 @@ from suffice.structure.scoring.regression_scores import seconds_each
 from suffice.structure.search import problem_of, with_most_parents
 from suffice.structure.undirected.coded_nodes import CodedNodes
 from suffice.structure.undirected.decomposable import dag_of
-from suffice.structure.undirected.graph_method import GraphMethod
+from suffice.structure.undirected.graph_method import GraphMethod, Penalties
 from suffice.structure.undirected.node_regressions import GaussianNodes
-from suffice.structure.undirected.penalties import Penalties
 from suffice.structure.windows import among
 from suffice.variables import Finite
 

@@ -27,7 +27,7 @@ from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.results.plan import Work
-from suffice.structure.undirected.penalties import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
+from suffice.structure.undirected.graph_method import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
 from suffice.structure.undirected.selection import Judgement
 
 
