@@ -24,7 +24,7 @@ from suffice.structure.methods.orders import Orders, best_of_all
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.scoring.parent_sets import ParentSets
 from suffice.structure.search import problem_of, search
-from tests.oracles import allowed_families, pruned
+from tests.oracles import allowed_families, parent_sets, pruned
 
 Graph = list[Parents]
 
@@ -145,7 +145,7 @@ def test_threads_do_not_matter() -> None:
 def test_ties_cost_the_score_nothing() -> None:
     """A tie may be lost once, not at each of n steps."""
     families = [(i, (), -1e-10 * i) for i in range(10)]
-    sets = ParentSets.of(10, [*families, *((i, (i - 1,), -1e-10 * i + 4e-10) for i in range(1, 10))])
+    sets = parent_sets(10, [*families, *((i, (i - 1,), -1e-10 * i + 4e-10) for i in range(1, 10))])
     parents = best_of_all(sets, tie=1e-9)
     best = total(sets, best_of_all(sets))
     assert total(sets, parents) >= best - 1e-9 - 1e-15
@@ -156,7 +156,7 @@ def test_more_variables_than_bits_in_a_word() -> None:
     """Seventy variables in a ring of pairs, each of which wants the other."""
     n = 70
     families = [(i, (), -2.0) for i in range(n)] + [(i, (i ^ 1,), -1.0 - i / 1000) for i in range(n)]
-    sets = ParentSets.of(n, families)
+    sets = parent_sets(n, families)
     tree = BranchAndCut(sets, [()] * n, tie=1e-9)
     tree.run()
     assert tree.proved

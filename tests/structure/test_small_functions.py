@@ -24,7 +24,7 @@ from suffice.structure.results.plan import in_words
 from suffice.structure.scoring.finite_scores import TABLES, room_for
 from suffice.structure.scoring.hybrid_scores import most_families
 from suffice.structure.scoring.local_scores import about, in_memory
-from suffice.structure.scoring.parent_sets import ParentSets, families_of, pieces
+from suffice.structure.scoring.parent_sets import families_of, pieces
 from suffice.structure.scoring.regression_scores import seconds_each
 from suffice.structure.search import problem_of, with_most_parents
 from suffice.structure.undirected.coded_nodes import CodedNodes
@@ -33,6 +33,7 @@ from suffice.structure.undirected.graph_method import GraphMethod, Penalties
 from suffice.structure.undirected.node_regressions import GaussianNodes
 from suffice.structure.windows import among
 from suffice.variables import Finite
+from tests.oracles import parent_sets
 
 
 def test_rules() -> None:
@@ -110,7 +111,7 @@ def test_class_with() -> None:
 
 
 def test_best_of_all() -> None:
-    assert best_of_all(ParentSets.of(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0), (1, (0,), -1.5)])) == [(1,), ()]
+    assert best_of_all(parent_sets(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0), (1, (0,), -1.5)])) == [(1,), ()]
 
 
 def test_separations_of() -> None:
@@ -179,12 +180,12 @@ def test_pieces() -> None:
 
 
 def test_parent_sets() -> None:
-    sets = ParentSets.of(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0)])
+    sets = parent_sets(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0)])
     assert sets.of_child(0) == [((1,), -1.0), ((), -3.0)]
 
 
 def test_parent_sets_below() -> None:
-    sets, rows = ParentSets.of(2, [(0, (), 0.0), (1, (0,), -1.0), (1, (), -2.0)]).below([0])
+    sets, rows = parent_sets(2, [(0, (), 0.0), (1, (0,), -1.0), (1, (), -2.0)]).below([0])
     assert (sets.of_child(0), rows.tolist()) == ([((), -1.0), ((), -2.0)], [1, 2])
 
 
