@@ -41,11 +41,6 @@ class Outcome(NamedTuple):
     finished: bool = True
 
 
-def outcome_so_far(best: Any) -> Any:
-    """What is left of a method that was stopped: a method keeps its best parents on the clock, or a whole outcome."""
-    return best if isinstance(best, Outcome) or hasattr(best, "to_found") else Outcome(best)
-
-
 def is_directed(method: Any) -> bool:
     """Whether the graphs that a method finds have directions."""
     return bool(getattr(method, "directed", True))

@@ -24,7 +24,7 @@ from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.methods.orders import USUAL
-from suffice.structure.problem import Method, Outcome, Problem, is_directed, outcome_so_far
+from suffice.structure.problem import Method, Outcome, Problem, is_directed
 from suffice.structure.results.explanations import model_limit
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
@@ -224,7 +224,9 @@ def found_by(method: Method, problem: Problem) -> Any:
             if isinstance(stop, KeyboardInterrupt):
                 raise
             raise FitError(f"the time limit of {time_limit:g} s was over before any graph was found") from None
-        outcome, finished = outcome_so_far(problem.progress.best), False
+        best = problem.progress.best  # a method keeps its best parents on the clock, or a whole outcome
+        outcome = best if isinstance(best, Outcome) or hasattr(best, "to_found") else Outcome(best)
+        finished = False
     finally:
         problem.progress.close()
     problem.progress.time_limit = None  # what follows is short, and must come to its end
@@ -262,7 +264,13 @@ def problem_of(
     rows: Data | Statistics
     regressions = dict(regressions or {})
     if families:
-        _refuse_families(data, method)
+        if isinstance(data, StepWindow):
+            raise DataError(f"{FAMILY_OPTIONS} are for searches of rows: regressions in searches of sequences are not attempted")
+        if isinstance(data, (Statistics, Moments)):
+            raise DataError(f"{FAMILY_OPTIONS} need the rows: statistics say nothing of regressions")
+        if not is_directed(method):
+            name = type(method).__name__
+            raise FitError(f"{name} finds graphs without directions, and {FAMILIES} are of nodes given their parents")
         data, regressions = for_search(scan(data), families)
     roles = [(role, child) for child, family in regressions.items() for role in family.roles]
     constraints = (constraints or Constraints()) + Require(*roles) if roles else constraints
@@ -299,18 +307,6 @@ def problem_of(
         lags,
         regressions,
     )
-
-
-def _refuse_families(data: Any, method: Any) -> None:
-    """Refuse regressions where a search cannot have them."""
-    if isinstance(data, StepWindow):
-        raise DataError(f"{FAMILY_OPTIONS} are for searches of rows: regressions in searches of sequences are not attempted")
-    if isinstance(data, (Statistics, Moments)):
-        raise DataError(f"{FAMILY_OPTIONS} need the rows: statistics say nothing of regressions")
-    if not is_directed(method):
-        raise FitError(
-            f"{type(method).__name__} finds graphs without directions, and {FAMILIES} are of nodes given their parents"
-        )
 
 
 def searcher(method: Method, problem: Problem) -> Method | Branching:

@@ -152,7 +152,12 @@ def best_forest(weight: Array, required: Bools, tie: float, *, root: int = NONE)
     np.fill_diagonal(worth, -np.inf)
     one_way = np.isfinite(weight) != np.isfinite(weight).T
     np.fill_diagonal(one_way, False)
-    if not required.any() and not one_way.any() and _symmetric(worth, tie):
+    there = np.isfinite(worth)
+    both = there & there.T
+    alone = worth[there & ~both]  # rounding may leave an edge that weighs hardly more than nothing in one direction only
+    apart = np.abs(np.where(both, worth, 0.0) - np.where(both, worth.T, 0.0))
+    symmetric = (alone <= 2 * tie).all() and (apart <= tie).all()
+    if symmetric and not required.any() and not one_way.any():
         tree = spanning_tree(np.maximum(worth, worth.T), tie, max(root, 0))
         return tree if root == NONE else reroot(tree, root)
     bound = required.any(1)
@@ -162,15 +167,6 @@ def best_forest(weight: Array, required: Bools, tie: float, *, root: int = NONE)
     if root != NONE:
         worth[root] = -np.inf
     return branching(worth, tie)
-
-
-def _symmetric(weight: Array, tie: float) -> bool:
-    there = np.isfinite(weight)
-    both = there & there.T
-    # Rounding may leave an edge that weighs hardly more than nothing in one direction only.
-    alone = weight[there & ~both]
-    apart = np.abs(np.where(both, weight, 0.0) - np.where(both, weight.T, 0.0))
-    return bool((alone <= 2 * tie).all() and (apart <= tie).all())
 
 
 def spanning_tree(weight: Array, tie: float, first: int = 0) -> Ints:

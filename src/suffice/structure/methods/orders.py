@@ -92,7 +92,12 @@ class Orders(Method):
             return Outcome(self._widen(problem, rules, quick))
         sets = problem.scores.parent_sets(rules)
         if problem.n_open <= ALL_ORDERS:
-            return _prove(problem, sets)
+            tie, check = problem.scores.tie(sets.bound), problem.progress.check
+            parents = best_of_all(sets, problem.given, tie=tie / 4, threads=problem.threads, check=check)
+            total = problem.scores.total(parents)
+            if total > problem.progress.score + tie:
+                problem.progress.better("all orders", total, parents)
+            return Outcome(parents, total)
         parents = max(self.search_orders(problem, sets, rules), quick, key=problem.scores.total)
         total = problem.scores.total(parents)
         return Outcome(parents, max(sets.bound, total) if sets.bound <= total + problem.scores.tie(total) else None)
@@ -155,16 +160,6 @@ class Orders(Method):
 
 USUAL = Orders()
 """What `search` takes where no method is named."""
-
-
-def _prove(problem: Problem, sets: ParentSets) -> Outcome:
-    """The best graph over all orders: there are so few that no order need be guessed."""
-    tie = problem.scores.tie(sets.bound)
-    parents = best_of_all(sets, problem.given, tie=tie / 4, threads=problem.threads, check=problem.progress.check)
-    total = problem.scores.total(parents)
-    if total > problem.progress.score + tie:
-        problem.progress.better("all orders", total, parents)
-    return Outcome(parents, total)
 
 
 def restrict_rules(scores: ScoreSource, rules: Rules, parents: list[Parents], most: float) -> Rules:

@@ -7,7 +7,7 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -285,11 +285,15 @@ class Found(SearchResult):
         return explain_edge(self.neighbourhood, self.cpdag, self.directions, a, b)
 
     def to_dict(self) -> dict[str, Any]:
-        """The facts, for JSON."""
+        """The facts, for JSON; where a class has no member, there are no edges."""
+        try:
+            edges = [list(e) for e in self.dag.edges]
+        except GraphError:
+            edges = []
         facts: dict[str, Any] = {
             "method": repr(self.method),
             "variables": list(self.names),
-            "edges": [list(e) for e in self._graph_edges],
+            "edges": edges,
             "directed": [list(e) for e in self.cpdag.directed],
             "undirected": [list(e) for e in self.cpdag.undirected],
             "losses": [[*e, loss] for e, loss in self.losses.items()],
@@ -304,16 +308,8 @@ class Found(SearchResult):
         }
         if self.lags is not None:
             first = [None if here is None else here.to_dict() for here in self.first]
-            facts |= {"lags": dict(self.lags), "template": facts["edges"], "first": first}
+            facts |= {"lags": dict(self.lags), "template": edges, "first": first}
         return facts
-
-    @property
-    def _graph_edges(self) -> tuple[Edge, ...]:
-        """The edges of the graph; where a class has no member, none."""
-        try:
-            return self.dag.edges
-        except GraphError:
-            return ()
 
     @property
     def _sure(self) -> str:
@@ -373,6 +369,7 @@ class GivenGraph(Method):
     """
 
     dag: DagLike
+    finished: ClassVar[bool] = True
 
     def run(self, problem: Problem) -> Any:
         graph = Dag(self.dag)
@@ -381,20 +378,14 @@ class GivenGraph(Method):
         for i, parents in enumerate(problem.parents(graph)):
             if not problem.has_family(i, parents):
                 raise FitError(f"{problem.names[i]!r} has no distribution given its parents that this score knows")
-        return _Judged(graph)
+        return self
+
+    def to_found(self, problem: Problem, method: Any, finished: bool) -> Found:
+        """What `search` makes of it."""
+        graph = Dag(self.dag)
+        return Found.at(problem, method, graph, problem.scores.total(problem.parents(graph)), finished=finished)
 
     def work(self, problem: Problem, rules: Rules) -> Work:
         """What it costs: the family of each node, and that without each of its edges."""
         families = float(problem.n + len(Dag(self.dag).edges))
         return Work(families, {2: families})
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """What `search` makes a result of."""
-
-    graph: Dag
-    finished: bool = True
-
-    def to_found(self, problem: Problem, method: Any, finished: bool) -> Found:
-        return Found.at(problem, method, self.graph, problem.scores.total(problem.parents(self.graph)), finished=finished)

@@ -14,6 +14,7 @@ from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
 from suffice.errors import FitError, GraphError, nearest, note, whole
 from suffice.errors.remedies import Remedy
+from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime
 from suffice.statistics import Statistics
@@ -241,17 +242,16 @@ class PenaltyFits:
         """The fits on other rows, for the same penalties."""
         return list(self.fits_of(self.seen_in(data)))
 
-    def edges(self, judgement: Judgement) -> list[Edge]:
-        """Those of the best fit."""
+    def outcome(self, judgement: Judgement, finished: bool) -> GraphOutcome:
+        """The graph of the best fit, and what is told of each penalty."""
         names = self.problem.names
-        return [(names[i], names[j]) for i, j in np.argwhere(np.triu(self.fits[judgement.best].joined)).tolist()]
-
-    def entries(self, judgement: Judgement) -> PenaltyPath:
-        """What is told of each penalty."""
+        edges = [(names[i], names[j]) for i, j in np.argwhere(np.triu(self.fits[judgement.best].joined)).tolist()]
         each = zip(self.penalties.multiples, self.fits, judgement.criteria.tolist(), strict=False)
-        return PenaltyPath(
+        path = PenaltyPath(
             PathEntry(x, int(np.count_nonzero(f.joined)) // 2, c, f.found.objective, f.found.gap) for x, f, c in each
         )
+        score, name = judgement.score, judgement.score_name
+        return GraphOutcome(Graph(edges, nodes=names), score, path=path, finished=finished, score_name=name)
 
     def judgement(self, select: Any) -> tuple[Judgement, bool]:
         """What a way to choose says of the fits, and whether time, and the user, allowed all of them. One penalty, or a path that
