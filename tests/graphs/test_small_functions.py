@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from suffice.graphs.comparison import marks
 from suffice.graphs.directed import Cpdag
-from suffice.graphs.lagged import lagged_written, relative_name, unrolled_name, variable_and_lag, whole_steps, within
+from suffice.graphs.lagged import lagged_written, relative_name, unrolled_name, variable_and_lag, within
 from suffice.graphs.paths import active_path, chain, extension, find_cycle, meek, reach, shortest_path, topological_order
 from suffice.graphs.text import (
     all_nodes,
@@ -71,10 +71,6 @@ def test_variable_and_lag() -> None:
         ("y", 2),
         ("dose[mg]", 0),
     )
-
-
-def test_whole_steps() -> None:
-    assert whole_steps(2, "a step", 0) == 2
 
 
 def test_within() -> None:

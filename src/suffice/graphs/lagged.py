@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Collection, Mapping
+from itertools import chain as joined
 from typing import Any, TypeAlias
 
-from suffice.errors import GraphError, TooLarge
+from suffice.errors import GraphError, TooLarge, whole
 from suffice.graphs.paths import chain, find_cycle, links
-from suffice.graphs.text import Edge, all_nodes, checked_name, read_directed, show, spelling
+from suffice.graphs.text import all_nodes, checked_name, read_directed, show, spelling
 
 Parents: TypeAlias = Mapping[str, tuple[str, ...]]
 """The parents of each variable, the lagged ones as `x[-1]`."""
@@ -29,7 +29,7 @@ def lag(name: str, steps: int = 1) -> str:
     variable, k = variable_and_lag(checked_name(name))
     if k:
         raise GraphError(f"{show(name)} is a lag itself; write lag({show(variable)}, steps) with all the steps")
-    return relative_name(variable, whole_steps(steps, f"the lag of {show(name)}", 1))
+    return relative_name(variable, whole(steps, f"the lag of {show(name)}", 1, GraphError))
 
 
 def relative_name(variable: str, k: int) -> str:
@@ -62,17 +62,6 @@ def _parts(name: str) -> tuple[str, str]:
     return (variable, index) if bracket and rest.endswith("]") and _INDEX.fullmatch(index) else (name, "")
 
 
-def whole_steps(value: object, what: str, least: int) -> int:
-    """A whole number of steps, or a refusal that says what it is."""
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise GraphError(f"{what} is a whole number of at least {least}, not {show(value)}")
-    return number
-
-
 def read_lagged(x: Any, nodes: Collection[str] | None = None) -> dict[str, tuple[str, ...]]:
     """The parents of each variable, by name; `nodes` are all variables, where these are known.
 
@@ -89,7 +78,11 @@ def read_lagged(x: Any, nodes: Collection[str] | None = None) -> dict[str, tuple
         if a == b:
             raise GraphError(f"the variable {show(a)} has an edge to itself; its value one step before is {show(lag(a))}")
     all_nodes([], pairs)
-    variables = all_nodes([*_present(mentioned, pairs), *(variable_and_lag(x)[0] for pair in pairs for x in pair)], [], nodes)
+    lagged = {a for a, _ in pairs}
+    for name in mentioned:
+        if variable_and_lag(name)[1] and relative_name(*variable_and_lag(name)) not in lagged:
+            raise GraphError(f"the lagged {show(name)} has no child; a lag is only of use as a parent")
+    variables = all_nodes((variable_and_lag(x)[0] for x in (*mentioned, *joined.from_iterable(pairs))), [], nodes)
     for name in variables:
         if name != name.rstrip() and name.rstrip() in variables:
             raise GraphError(
@@ -97,19 +90,9 @@ def read_lagged(x: Any, nodes: Collection[str] | None = None) -> dict[str, tuple
             )
     parents, _ = links(pairs, variables)
     found = {name: tuple(parents[name]) for name in variables}
-    cycle = find_cycle(within(found))
-    if cycle:
+    if cycle := find_cycle(within(found)):
         raise GraphError(f"the graph has a cycle within a step: {chain(cycle)}")
     return found
-
-
-def _present(mentioned: list[str], pairs: list[Edge]) -> list[str]:
-    """The variables among the names that something mentions; a lagged name must be a parent."""
-    lagged = {a for a, _ in pairs}
-    for name in mentioned:
-        if variable_and_lag(name)[1] and relative_name(*variable_and_lag(name)) not in lagged:
-            raise GraphError(f"the lagged {show(name)} has no child; a lag is only of use as a parent")
-    return [variable_and_lag(name)[0] for name in mentioned]
 
 
 def within(parents: Parents) -> dict[str, list[str]]:

@@ -87,18 +87,19 @@ def _tokens(text: str, marks: Mapping[str, str]) -> Iterator[tuple[str, str, str
         if found[0] == '"' or (not known and not _looks_like_arrow(text, at, found)):
             continue
         if not known:
-            raise _syntax_error(text, at, f"{show(found)} {_not_a_mark(found, marks)}")
+            raise _syntax_error(text, at, f"{show(found)} is {_what_else(found, marks)}")
         name = text[start:at].strip()
         yield _without_quotes(text, name, start) if '"' in name or _ODD.search(name) else name, mark, found, at
         start = at + len(found)
 
 
-def _not_a_mark(found: str, marks: Mapping[str, str]) -> str:
+def _what_else(found: str, marks: Mapping[str, str]) -> str:
     if marks is _LINES:
-        arrows = found in _ARROWS
-        return "is an arrow: an undirected graph has lines, a -- b" if arrows else "is not a line: write --, or quote the name"
+        return (
+            "an arrow: an undirected graph has lines, a -- b" if found in _ARROWS else "not a line: write --, or quote the name"
+        )
     line = " (it is the line of a Graph)" if found == "--" else ""
-    return f"is not an arrow{line}: write -> or <-, or quote the name that it is part of"
+    return f"not an arrow{line}: write -> or <-, or quote the name that it is part of"
 
 
 def _looks_like_arrow(text: str, at: int, found: str) -> bool:
@@ -158,9 +159,7 @@ def read_directed(x: Any) -> tuple[list[str], list[Edge]]:
                 raise GraphError(f"the parents of {show(child)} must be a list of names, not {show(parents)}")
             edges += [(checked_name(p), child) for p in ([parents] if isinstance(parents, str) else _in_order(parents))]
         return names, edges
-    if is_networkx(x) and not x.is_directed():
-        raise GraphError("the networkx graph is undirected; a Dag needs a DiGraph")
-    return _read_networkx(x) if is_networkx(x) else ([], read_pairs(x))
+    return _read_edges(x, "directed", "a Dag needs a DiGraph")
 
 
 def read_undirected(x: Any) -> tuple[list[str], list[Edge]]:
@@ -171,17 +170,21 @@ def read_undirected(x: Any) -> tuple[list[str], list[Edge]]:
                 "this is Graphviz's language, which is only written; an undirected graph is read as 'a -- b; b -- c'"
             )
         return parse_text(x, _LINES)
-    if is_networkx(x) and x.is_directed():
-        raise GraphError("the networkx graph is directed; a Graph needs an undirected one: Dag(g).moral() or .skeleton()")
-    return _read_networkx(x) if is_networkx(x) else ([], read_pairs(x))
+    return _read_edges(x, "undirected", "a Graph needs an undirected one: Dag(g).moral() or .skeleton()")
 
 
 def is_networkx(x: object) -> bool:
     return all(hasattr(x, attribute) for attribute in ("nodes", "edges", "is_directed"))
 
 
-def _read_networkx(graph: Any) -> tuple[list[str], list[Edge]]:
-    return [checked_name(x) for x in graph.nodes], read_pairs(graph.edges())
+def _read_edges(x: Any, kind: str, needed: str) -> tuple[list[str], list[Edge]]:
+    """The names and the pairs of a networkx graph of the kind that is needed, or pairs alone."""
+    if not is_networkx(x):
+        return [], read_pairs(x)
+    found = "directed" if x.is_directed() else "undirected"
+    if found != kind:
+        raise GraphError(f"the networkx graph is {found}; {needed}")
+    return [checked_name(name) for name in x.nodes], read_pairs(x.edges())
 
 
 def read_pairs(pairs: Iterable[Any]) -> list[Edge]:

@@ -30,7 +30,7 @@ from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import Plan, check, in_words
 from suffice.structure.undirected.graph_method import GraphMethod
-from suffice.structure.windows import StepWindow, method_at_other_steps, with_first_steps
+from suffice.structure.windows import StepWindow, with_first_steps
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
@@ -143,7 +143,10 @@ def search(
     def ask(place: StepWindow) -> Found:
         there = problem_of(place, score, constraints, budget.remaining(problem.progress), seed=seed)
         there.progress.memory = problem.progress.memory
-        found: Found = found_by(*with_most_parents(method_at_other_steps(chosen), there))
+        there_chosen: Any = chosen
+        if getattr(chosen, "start", None) is not None:  # of fewer columns: where to start was said for all of them
+            there_chosen = replace(there_chosen, start=None)
+        found: Found = found_by(*with_most_parents(there_chosen, there))
         return found
 
     if budget.checkpoint is not None:

@@ -10,10 +10,10 @@ from typing import Any
 
 from suffice.engines.data import Data
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, GraphError, listing, nearest, note
+from suffice.errors import DataError, FitError, GraphError, listing, nearest, note, whole
 from suffice.errors.remedies import Remedy
 from suffice.graphs import Dag
-from suffice.graphs.lagged import relative_name, variable_and_lag, whole_steps
+from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.graphs.paths import chain
 from suffice.graphs.text import Edge, show
 from suffice.structure.constraints.constraints import (
@@ -143,8 +143,8 @@ def _columns_to_search(sequences: Sequences) -> tuple[str, ...]:
 
 def _steps(value: Any, what: str) -> int:
     try:
-        return whole_steps(value, what, 0)
-    except GraphError as error:
+        return whole(value, what, 0)
+    except FitError as error:
         raise FitError(f"{error}: how many steps back parents may lie, or of each column, {{'x': 2}}") from None
 
 
@@ -176,11 +176,6 @@ def with_first_steps(found: Found, window: StepWindow, ask: Callable[[StepWindow
         except (FitError, DataError) as error:
             note(f"step {t} is not searched apart ({error.said}): parents before the start are left out there")
     return replace(found, first=tuple(first))
-
-
-def method_at_other_steps(method: Any) -> Any:
-    """The method for steps with fewer columns: where to start was said for all of them."""
-    return replace(method, start=None) if getattr(method, "start", None) is not None else method
 
 
 def _like(found: Found, here: Found, t: int) -> Found:
