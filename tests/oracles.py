@@ -86,6 +86,11 @@ def with_gaps(table: Any, share: float, seed: int) -> dict[str, list[Any]]:
     return {n: [None if rng.random() < share else x for x in table[n].to_pylist()] for n in table.column_names}
 
 
+def parent_sets(n: int, families: Sequence[tuple[int, tuple[int, ...], float]]) -> ParentSets:
+    """Those of (child, parents, score)."""
+    return ParentSets.of(n, [(np.array([c]), np.array([s]), np.array([parents], np.int32)) for c, parents, s in families])
+
+
 def pruned(rules: Rules, families: Sequence[tuple[int, Parents]], scores: np.ndarray, *, prune: bool = True) -> ParentSets:
     """The sets that hold all required parents and, with `prune`, beat every subset that does."""
     required = [frozenset(p) for p in rules.start()]
@@ -99,7 +104,7 @@ def pruned(rules: Rules, families: Sequence[tuple[int, Parents]], scores: np.nda
         best[child, parents] = max(score, top)
         if score > -np.inf and (not prune or top == -np.inf or score > top + TIE * (1.0 + abs(top))):
             kept.append((child, parents, score))
-    return ParentSets.of(rules.n, kept)
+    return parent_sets(rules.n, kept)
 
 
 def allowed_families(rules: Rules) -> list[tuple[int, Parents]]:

@@ -12,12 +12,12 @@ from suffice.recipes.stepwise import Backward, Both, DevianceTest, Forward, Step
 from suffice.structure.methods.chow_liu import TAN, ChowLiu
 from suffice.structure.methods.exact import Exact
 from suffice.structure.methods.ges import GES
-from suffice.structure.methods.given_graph import GivenGraph
 from suffice.structure.methods.hill_climb import HillClimb, Tabu
 from suffice.structure.methods.orders import Orders
 from suffice.structure.methods.orientation import Conservative, FirstSepset, Majority
 from suffice.structure.methods.pc import MMHC, PC
 from suffice.structure.order_mcmc import order_mcmc
+from suffice.structure.results.found import GivenGraph
 from suffice.structure.scoring.score_sources import LocalScores
 from suffice.structure.undirected.decomposable import Decomposable
 from suffice.structure.undirected.graphical_lasso import GraphicalLasso

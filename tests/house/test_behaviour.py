@@ -27,7 +27,7 @@ EXCEPTIONS = {
     ("models/questions/question.py", "hasattr to_dict"): "evidence given as a series of a data frame",
     ("models/parts/sharing.py", "TiedPrior"): "the file in which this prior lives",
     ("recipes/structural/structural_search.py", "hasattr start"): "a method of search, which may have a graph to start from",
-    ("structure/lagged/windows.py", "getattr start"): "the same",
+    ("structure/search.py", "getattr start"): "the same",
 }
 """Questions that are left, by file and what is asked for, each with its reason."""
 

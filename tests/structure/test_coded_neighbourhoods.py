@@ -11,7 +11,7 @@ import pytest
 
 import suffice as sf
 from suffice.structure.undirected.coded_nodes import CodedNodes
-from suffice.structure.undirected.node_columns import NodeColumns, contrasts
+from suffice.structure.undirected.coded_regression import NodeColumns, contrasts
 from tests.toy_engine import toy
 
 N = 400

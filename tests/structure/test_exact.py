@@ -17,14 +17,14 @@ from suffice.structure.constraints.constraints import Forbid, Require
 from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods import branch_and_cut, exact
 from suffice.structure.methods.branch_and_cut import BranchAndCut
-from suffice.structure.methods.branching import search_branches
+from suffice.structure.methods.branching import Branching
 from suffice.structure.methods.cuts import CutProgram, Fraction, cluster_cut, clusters, local_cuts
 from suffice.structure.methods.exact import Exact
 from suffice.structure.methods.orders import Orders, best_of_all
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.scoring.parent_sets import ParentSets
 from suffice.structure.search import problem_of, search
-from tests.oracles import allowed_families, pruned
+from tests.oracles import allowed_families, parent_sets, pruned
 
 Graph = list[Parents]
 
@@ -145,7 +145,7 @@ def test_threads_do_not_matter() -> None:
 def test_ties_cost_the_score_nothing() -> None:
     """A tie may be lost once, not at each of n steps."""
     families = [(i, (), -1e-10 * i) for i in range(10)]
-    sets = ParentSets.of(10, [*families, *((i, (i - 1,), -1e-10 * i + 4e-10) for i in range(1, 10))])
+    sets = parent_sets(10, [*families, *((i, (i - 1,), -1e-10 * i + 4e-10) for i in range(1, 10))])
     parents = best_of_all(sets, tie=1e-9)
     best = total(sets, best_of_all(sets))
     assert total(sets, parents) >= best - 1e-9 - 1e-15
@@ -156,7 +156,7 @@ def test_more_variables_than_bits_in_a_word() -> None:
     """Seventy variables in a ring of pairs, each of which wants the other."""
     n = 70
     families = [(i, (), -2.0) for i in range(n)] + [(i, (i ^ 1,), -1.0 - i / 1000) for i in range(n)]
-    sets = ParentSets.of(n, families)
+    sets = parent_sets(n, families)
     tree = BranchAndCut(sets, [()] * n, tie=1e-9)
     tree.run()
     assert tree.proved
@@ -247,13 +247,13 @@ def test_adjacency_and_ancestors_by_branching(seed: int) -> None:
     best = max((s for g, s in enumerated(problem) if keeps(g)), default=None)
     if best is None:
         with pytest.raises(sf.SufficeError, match="no graph"):
-            search_branches(Exact(), problem, adjacent, not_ancestor)
+            Branching(Exact(), adjacent, not_ancestor).run(problem)
         return
-    outcome = search_branches(Exact(), problem, adjacent, not_ancestor)
+    outcome = Branching(Exact(), adjacent, not_ancestor).run(problem)
     assert keeps(outcome.parents)
     assert problem.scores.total(outcome.parents) == pytest.approx(best, abs=1e-8)
     assert outcome.bound == pytest.approx(best, abs=1e-6)
-    heuristic = search_branches(Orders(), problem, adjacent, not_ancestor)
+    heuristic = Branching(Orders(), adjacent, not_ancestor).run(problem)
     assert keeps(heuristic.parents)
     assert problem.scores.total(heuristic.parents) <= best + 1e-8
 
@@ -274,12 +274,12 @@ class Stopped:
 def test_branching_that_is_stopped_keeps_its_bound() -> None:
     problem = problem_of(rows_of(3, 5), sf.Evidence(sf.BDeu(1)), None)
     adjacent, not_ancestor = [(0, 4), (1, 3), (2, 4)], [(0, 3), (1, 2)]
-    whole = search_branches(Exact(), problem, adjacent, not_ancestor)
+    whole = Branching(Exact(), adjacent, not_ancestor).run(problem)
     best, stopped = problem.scores.total(whole.parents), 0
     assert whole.finished
     for runs in range(1, 30):
         try:
-            part = search_branches(Stopped(runs), problem, adjacent, not_ancestor)
+            part = Branching(Stopped(runs), adjacent, not_ancestor).run(problem)
         except OutOfTime:
             continue
         assert part.bound is not None

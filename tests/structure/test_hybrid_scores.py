@@ -119,7 +119,7 @@ def test_tables_past_a_size_are_gathered_one_by_one(monkeypatch):
     monkeypatch.setattr(hybrid_scores, "NUMBERS", 100)
     monkeypatch.setattr(hybrid_scores, "KEPT", 50)
     scores = agree(sf.scan(columns(8, 200)))
-    assert sum(t.size for t in scores._known.values()) <= 50
+    assert sum(t.scatter.size for t in scores._known.values()) <= 50
 
 
 def test_the_same_bits_for_any_number_of_threads_and_near_the_same_for_any_order():

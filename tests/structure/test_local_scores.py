@@ -20,10 +20,9 @@ from suffice.engines.steps.bits import BitLayout, CountTables, ScanTables, Table
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.scoring import finite_scores
 from suffice.structure.scoring.finite_scores import FiniteScores
-from suffice.structure.scoring.gaussian_scores import GaussianScores
 from suffice.structure.scoring.local_scores import FamilyScores
 from suffice.structure.scoring.parent_sets import families_of, lattice
-from suffice.structure.scoring.score_sources import LocalScores
+from suffice.structure.scoring.score_sources import GaussianScores, LocalScores
 from tests.oracles import allowed_families, pruned
 
 FINITE = [

@@ -15,9 +15,8 @@ from suffice.errors import FitError
 from suffice.kernels.search import mixed_tests as kernels
 from suffice.structure.scoring.hybrid_scores import ConfigurationMoments
 from suffice.structure.search import problem_of
-from suffice.structure.tests.mixed_judge import MixedJudge
-from suffice.structure.tests.separation import GatheringJudge
-from suffice.structure.tests.strata import Strata
+from suffice.structure.tests.independence import Strata
+from suffice.structure.tests.separation import GatheringJudge, MixedJudge
 
 SEEDS = st.integers(0, 2**32 - 1)
 LETTERS = np.array(list("abc"))

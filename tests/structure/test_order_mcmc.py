@@ -21,8 +21,8 @@ from suffice.structure.constraints.constraints import Forbid, Require
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.order_mcmc import order_mcmc
 from suffice.structure.results.order_posterior import effective, r_hat
-from suffice.structure.scoring.parent_sets import ParentSets
 from suffice.structure.search import problem_of
+from tests.oracles import parent_sets
 
 EVIDENCE = sf.Evidence(sf.BDeu(1))
 
@@ -217,7 +217,7 @@ def test_moves_keep_local_scores_right(n: int, seed: int, spread: float, shift: 
         if not mask >> (child - shift) & 1
     ]
     families += [(child, (), 0.0) for child in range(shift)]
-    chain = module._OrderWalk(module._Table(ParentSets.of(wide, families)), Rules.free(wide), 1, rng)
+    chain = module._OrderWalk(module._Table(parent_sets(wide, families)), Rules.free(wide), 1, rng)
     for _ in range(5):
         chain.walk(5, True)
         fresh = np.empty(wide)

@@ -14,7 +14,7 @@ import suffice as sf
 from suffice.errors import DataError, FitError, GraphError, SufficeNote
 from suffice.models.chain import Chain
 from suffice.structure.constraints.constraints import Adjacent, Candidates, Forbid, MaxParents, NotAncestor, Require, Tiers
-from suffice.structure.lagged.windows import StepWindow, among
+from suffice.structure.windows import StepWindow, among
 
 EDGES = (("a[-1]", "a"), ("a[-1]", "b"), ("b", "c"), ("b[-1]", "b"), ("c", "d"), ("c[-1]", "c"), ("d[-2]", "d"))
 BIC = -17347.924554557918

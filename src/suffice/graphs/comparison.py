@@ -16,11 +16,7 @@ Marks: TypeAlias = Mapping[Edge, str]
 
 
 def marks(graph: Dag | Cpdag) -> Marks:
-    """The marks of a graph.
-
-    >>> marks(Cpdag([("b", "a")], [("a", "c")]))
-    {('a', 'b'): '<-', ('a', 'c'): '--'}
-    """
+    """The marks of a graph."""
     directed, undirected = (graph.edges, ()) if isinstance(graph, Dag) else (graph.directed, graph.undirected)
     return {**{(min(e), max(e)): "->" if e[0] < e[1] else "<-" for e in directed}, **dict.fromkeys(undirected, "--")}
 
@@ -60,10 +56,6 @@ class Comparison:
         """
         return dict(vars(self))
 
-    @property
-    def _what(self) -> str:
-        return "the classes, too" if self.of_classes else "the graphs as drawn (equivalent ones may differ)"
-
     def __repr__(self) -> str:
         def rates(precision: float, recall: float, f1: float) -> str:
             return f"precision {precision:.3f}, recall {recall:.3f}, f1 {f1:.3f}"
@@ -71,8 +63,9 @@ class Comparison:
         def edges(word: str, pairs: tuple[Edge, ...]) -> str:
             return f"\n  {word} {len(pairs)}" + (f": {listing(pairs, 4)}" if pairs else "")
 
+        what = "the classes, too" if self.of_classes else "the graphs as drawn (equivalent ones may differ)"
         return (
-            f"Comparison: shd {self.shd} between the equivalence classes; all below is of {self._what}"
+            f"Comparison: shd {self.shd} between the equivalence classes; all below is of {what}"
             f"\n  edges   {rates(self.adjacency_precision, self.adjacency_recall, self.adjacency_f1)}"
             f"\n  arrows  {rates(self.arrow_precision, self.arrow_recall, self.arrow_f1)}"
             + edges("missing", self.missing)
@@ -120,7 +113,7 @@ def compare(truth: DagLike | Cpdag, learned: DagLike | Cpdag) -> Comparison:
     return Comparison(
         distance,
         *_rates(len(both), len(true), len(found)),
-        *_rates(n_right, _n_arrows(true), _n_arrows(found)),
+        *_rates(n_right, *(sum(mark != "--" for mark in some.values()) for some in (true, found))),
         missing=_edges(true, true.keys() - both),
         extra=_edges(found, found.keys() - both),
         reversed=_edges(true, (pair for pair in both if true[pair] != found[pair])),
@@ -130,10 +123,6 @@ def compare(truth: DagLike | Cpdag, learned: DagLike | Cpdag) -> Comparison:
 
 def _class_of(graph: DagLike | Cpdag) -> Cpdag:
     return graph if isinstance(graph, Cpdag) else Dag(graph).cpdag()
-
-
-def _n_arrows(marks: Marks) -> int:
-    return sum(mark != "--" for mark in marks.values())
 
 
 def _edges(marks: Marks, pairs: Iterable[Edge]) -> tuple[Edge, ...]:

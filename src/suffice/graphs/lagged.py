@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Collection, Mapping
+from itertools import chain as joined
 from typing import Any, TypeAlias
 
-from suffice.errors import GraphError, TooLarge
+from suffice.errors import GraphError, TooLarge, whole
 from suffice.graphs.paths import chain, find_cycle, links
-from suffice.graphs.text import Edge, all_nodes, checked_name, read_directed, show, spelling
+from suffice.graphs.text import all_nodes, checked_name, read_directed, show, spelling
 
 Parents: TypeAlias = Mapping[str, tuple[str, ...]]
 """The parents of each variable, the lagged ones as `x[-1]`."""
@@ -29,33 +29,21 @@ def lag(name: str, steps: int = 1) -> str:
     variable, k = variable_and_lag(checked_name(name))
     if k:
         raise GraphError(f"{show(name)} is a lag itself; write lag({show(variable)}, steps) with all the steps")
-    return relative_name(variable, whole_steps(steps, f"the lag of {show(name)}", 1))
+    return relative_name(variable, whole(steps, f"the lag of {show(name)}", 1, GraphError))
 
 
 def relative_name(variable: str, k: int) -> str:
-    """The name of a variable k steps before the present one, where k may be 0.
-
-    >>> relative_name("y", 2), relative_name("y", 0)
-    ('y[-2]', 'y')
-    """
+    """The name of a variable k steps before the present one, where k may be 0."""
     return f"{variable}[-{k}]" if k else variable
 
 
 def unrolled_name(variable: str, t: int) -> str:
-    """The name of a variable at step t of an unrolled graph, and of the CPD that it has to itself there.
-
-    >>> unrolled_name("y", 0)
-    'y[0]'
-    """
+    """The name of a variable at step t of an unrolled graph, and of the CPD that it has to itself there."""
     return f"{variable}[{t}]"
 
 
 def variable_and_lag(name: str) -> tuple[str, int]:
-    """The variable that a name means and how many steps back, 0 for the present; blanks inside the brackets do not count.
-
-    >>> variable_and_lag("y"), variable_and_lag("y[-2]"), variable_and_lag("dose[mg]")
-    (('y', 0), ('y', 2), ('dose[mg]', 0))
-    """
+    """The variable that a name means and how many steps back, 0 for the present; blanks inside the brackets do not count."""
     variable, index = _parts(name)
     if not index:
         return name, 0
@@ -74,21 +62,6 @@ def _parts(name: str) -> tuple[str, str]:
     return (variable, index) if bracket and rest.endswith("]") and _INDEX.fullmatch(index) else (name, "")
 
 
-def whole_steps(value: object, what: str, least: int) -> int:
-    """A whole number of steps, or a refusal that says what it is.
-
-    >>> whole_steps(2, "a step", 0)
-    2
-    """
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise GraphError(f"{what} is a whole number of at least {least}, not {show(value)}")
-    return number
-
-
 def read_lagged(x: Any, nodes: Collection[str] | None = None) -> dict[str, tuple[str, ...]]:
     """The parents of each variable, by name; `nodes` are all variables, where these are known.
 
@@ -97,22 +70,6 @@ def read_lagged(x: Any, nodes: Collection[str] | None = None) -> dict[str, tuple
     """
     mentioned, read = read_directed(x)
     pairs = [(relative_name(*variable_and_lag(a)), relative_name(*variable_and_lag(b))) for a, b in read]
-    _check_pairs(pairs)
-    variables = all_nodes([*_present(mentioned, pairs), *(variable_and_lag(x)[0] for pair in pairs for x in pair)], [], nodes)
-    for name in variables:
-        if name != name.rstrip() and name.rstrip() in variables:
-            raise GraphError(
-                f"the variables {show(name.rstrip())} and {show(name)} differ only by a blank: write x[-1], not x [-1]"
-            )
-    parents, _ = links(pairs, variables)
-    found = {name: tuple(parents[name]) for name in variables}
-    cycle = find_cycle(within(found))
-    if cycle:
-        raise GraphError(f"the graph has a cycle within a step: {chain(cycle)}")
-    return found
-
-
-def _check_pairs(pairs: list[Edge]) -> None:
     for a, b in pairs:
         variable, k = variable_and_lag(b)
         if k:
@@ -121,31 +78,29 @@ def _check_pairs(pairs: list[Edge]) -> None:
         if a == b:
             raise GraphError(f"the variable {show(a)} has an edge to itself; its value one step before is {show(lag(a))}")
     all_nodes([], pairs)
-
-
-def _present(mentioned: list[str], pairs: list[Edge]) -> list[str]:
-    """The variables among the names that something mentions; a lagged name must be a parent."""
     lagged = {a for a, _ in pairs}
     for name in mentioned:
         if variable_and_lag(name)[1] and relative_name(*variable_and_lag(name)) not in lagged:
             raise GraphError(f"the lagged {show(name)} has no child; a lag is only of use as a parent")
-    return [variable_and_lag(name)[0] for name in mentioned]
+    variables = all_nodes((variable_and_lag(x)[0] for x in (*mentioned, *joined.from_iterable(pairs))), [], nodes)
+    for name in variables:
+        if name != name.rstrip() and name.rstrip() in variables:
+            raise GraphError(
+                f"the variables {show(name.rstrip())} and {show(name)} differ only by a blank: write x[-1], not x [-1]"
+            )
+    parents, _ = links(pairs, variables)
+    found = {name: tuple(parents[name]) for name in variables}
+    if cycle := find_cycle(within(found)):
+        raise GraphError(f"the graph has a cycle within a step: {chain(cycle)}")
+    return found
 
 
 def within(parents: Parents) -> dict[str, list[str]]:
-    """The parents at the present step.
-
-    >>> within({"x": ("x[-1]", "u"), "u": ()})
-    {'x': ['u'], 'u': []}
-    """
+    """The parents at the present step."""
     return {x: [p for p in ps if p in parents] for x, ps in parents.items()}
 
 
 def lagged_written(name: str) -> str:
-    """A name as it stands in the text of a template: brackets of a lag need no quotes.
-
-    >>> lagged_written("y[-1]"), lagged_written("heart rate[-1]")
-    ('y[-1]', '"heart rate[-1]"')
-    """
+    """A name as it stands in the text of a template: brackets of a lag need no quotes."""
     variable, k = variable_and_lag(name)
     return name if spelling(variable) == variable and k else spelling(name)

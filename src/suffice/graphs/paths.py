@@ -40,11 +40,7 @@ def links(
 
 
 def topological_order(parents: Links[Node], children: Links[Node] | None = None) -> tuple[Node, ...]:
-    """All nodes, parents before children, the smallest name that may come next first (Kahn 1962); a cycle is refused.
-
-    >>> topological_order({"a": ["b"], "b": [], "c": []})
-    ('b', 'a', 'c')
-    """
+    """All nodes, parents before children, the smallest name that may come next first (Kahn 1962); a cycle is refused."""
     if children is None:
         children = links(((p, x) for x, ps in parents.items() for p in ps), parents)[1]
     n_waiting = {x: len(ps) for x, ps in parents.items()}
@@ -64,11 +60,7 @@ def topological_order(parents: Links[Node], children: Links[Node] | None = None)
 
 
 def reach(start: Iterable[Node], links: Links[Node]) -> set[Node]:
-    """The nodes at the ends of paths along the links, the start included.
-
-    >>> sorted(reach(["c"], {"a": [], "b": ["a"], "c": ["b"], "d": []}))
-    ['a', 'b', 'c']
-    """
+    """The nodes at the ends of paths along the links, the start included."""
     found = set(start)
     stack = list(found)
     while stack:
@@ -79,11 +71,7 @@ def reach(start: Iterable[Node], links: Links[Node]) -> set[Node]:
 
 
 def shortest_path(start: Node, end: Node, links: Links[Node]) -> list[Node]:
-    """The nodes of a shortest path of one step or more along the links; of several the first; empty when there is none.
-
-    >>> shortest_path("a", "d", {"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []})
-    ['a', 'b', 'd']
-    """
+    """The nodes of a shortest path of one step or more along the links; of several the first; empty when there is none."""
     came: dict[Node, Node] = {}
     queue = [start]
     for x in queue:
@@ -103,11 +91,6 @@ def shortest_path(start: Node, end: Node, links: Links[Node]) -> list[Node]:
 def active_path(parents: Links[str], children: Links[str], sources: set[str], targets: set[str], given: set[str]) -> list[str]:
     """The shortest path from one of the sources to one of the targets that nothing blocks; empty if all are blocked (Koller &
     Friedman 2009, algorithm 3.1: linear time).
-
-    >>> parents = {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]}
-    >>> children = {"a": ["c"], "b": ["c"], "c": ["d"], "d": []}
-    >>> active_path(parents, children, {"a"}, {"b"}, set()), active_path(parents, children, {"a"}, {"b"}, {"d"})
-    ([], ['a', 'c', 'b'])
     """
     active_colliders = reach(given, parents)
     came: dict[tuple[str, bool], tuple[str, bool] | None] = {(x, True): None for x in sources}  # whether from a child
@@ -131,11 +114,7 @@ def active_path(parents: Links[str], children: Links[str], sources: set[str], ta
 
 
 def find_cycle(parents: Links[Node]) -> list[Node]:
-    """A directed cycle, from its smallest name back to that name; empty when there is none.
-
-    >>> find_cycle({"a": ["b"], "b": ["a"], "c": ["a"]})
-    ['a', 'b', 'a']
-    """
+    """A directed cycle, from its smallest name back to that name; empty when there is none."""
     sorter, left = TopologicalSorter(parents), set(parents)
     try:
         sorter.prepare()
@@ -157,11 +136,7 @@ def find_cycle(parents: Links[Node]) -> list[Node]:
 
 
 def chain(names: Sequence[object], limit: int = 10) -> str:
-    """A path for a sentence, cut in the middle.
-
-    >>> chain(["a", "b", "a"]), chain(list("abcdef"), limit=4)
-    ('a -> b -> a', 'a -> b -> c -> ... -> f')
-    """
+    """A path for a sentence, cut in the middle."""
     cut = [spelling(str(name)[:60]) for name in names]
     return " -> ".join(cut if len(cut) <= limit else [*cut[: limit - 1], "...", cut[-1]])
 
@@ -216,9 +191,6 @@ def meek(directed: Pairs[Node], undirected: Pairs[Node]) -> tuple[list[tuple[Nod
     """Direct every undirected edge that the directed ones leave no choice, by the four rules of Meek (1995).
 
     Directed edges may be background knowledge, so rule 4 is needed.
-
-    >>> meek([("a", "b")], [("b", "c")])
-    ([('a', 'b'), ('b', 'c')], [])
     """
     agenda = sorted(directed, reverse=True)
     parents, children, neighbours, adjacent = _around(agenda, undirected)
@@ -260,9 +232,6 @@ def extension(nodes: Sequence[Node], directed: Pairs[Node], undirected: Pairs[No
 
     Nodes come after their parents. Dor & Tarsi (1992): take away, again and again, a node without children whose neighbours are
     adjacent to all nodes adjacent to it, and point its edges at it. Of several such nodes the last by name goes first.
-
-    >>> extension("abc", [], [("a", "b"), ("b", "c")])
-    {'a': [], 'b': ['a'], 'c': ['b']}
     """
     parents, children, neighbours, adjacent = _around(directed, undirected)
     names = sorted(nodes, reverse=True)
@@ -291,15 +260,7 @@ def extension(nodes: Sequence[Node], directed: Pairs[Node], undirected: Pairs[No
             waiting.discard(y)
             heappush(heap, rank[y])
     if waiting:
-        raise _no_extension(waiting, children)
+        cycle = find_cycle(links((a, b) for a in waiting for b in children[a])[0])
+        lines = f"the undirected edges among {listing(sorted(waiting))} cannot be directed without a cycle or a new collider"
+        raise GraphError(f"no directed graph extends this one: {f'it has a cycle: {chain(cycle)}' if cycle else lines}")
     return {name: sorted(parents[name]) for name in reversed(order)}
-
-
-def _no_extension(stuck: set[Node], children: Mapping[Node, set[Node]]) -> GraphError:
-    cycle = find_cycle(links((a, b) for a in stuck for b in children[a])[0])
-    if cycle:
-        return GraphError(f"no directed graph extends this one: it has a cycle: {chain(cycle)}")
-    return GraphError(
-        "no directed graph extends this one: the undirected edges among "
-        f"{listing(sorted(stuck))} cannot be directed without a cycle or a new collider"
-    )

@@ -13,9 +13,9 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from suffice.errors import GraphError, TooLarge
+from suffice.errors import GraphError, TooLarge, whole
 from suffice.graphs.directed import Dag, DagLike
-from suffice.graphs.lagged import Parents, lagged_written, read_lagged, unrolled_name, variable_and_lag, whole_steps, within
+from suffice.graphs.lagged import Parents, lagged_written, read_lagged, unrolled_name, variable_and_lag, within
 from suffice.graphs.text import Edge, show, statements
 from suffice.graphs.value import GraphValue
 from suffice.pictures import Picture
@@ -174,7 +174,7 @@ class Template(GraphValue):
         >>> template.parents_at("y", 0), template.parents_at("y", 1)
         (('u',), ('y[-1]', 'u'))
         """
-        if whole_steps(t, "a step", 0) >= self.order:
+        if whole(t, "a step", 0, GraphError) >= self.order:
             return self.parents(x)
         if self._first is not None:
             return self._first[t][x] if x in self else self._refuse(x)
@@ -204,7 +204,7 @@ class Template(GraphValue):
         >>> Template("x[-1] -> x -> y", first=["y -> x"]).slice_at(0)
         Dag('y -> x')
         """
-        other = self._first is not None and whole_steps(t, "a step", 0) < self.order
+        other = self._first is not None and whole(t, "a step", 0, GraphError) < self.order
         return Dag(within({x: self.parents_at(x, t) for x in self.nodes})) if other else self.slice
 
     def unroll(self, n: int) -> Dag:
@@ -213,7 +213,7 @@ class Template(GraphValue):
         >>> Template("x[-1] -> x").unroll(3)
         Dag('"x[0]" -> "x[1]"; "x[1]" -> "x[2]"')
         """
-        _check_size(whole_steps(n, "the number of steps", 1), len(self.nodes))
+        _check_size(whole(n, "the number of steps", 1, GraphError), len(self.nodes))
         return Dag(
             {
                 unrolled_name(x, t): [unrolled_name(p, t - k) for p, k in map(variable_and_lag, self.parents_at(x, t))]

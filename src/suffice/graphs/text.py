@@ -15,7 +15,6 @@ from itertools import chain, product
 from typing import Any, TypeAlias
 
 from suffice.errors import GraphError, nearest
-from suffice.graphs.dot import is_dot, parse_dot
 
 Edge: TypeAlias = tuple[str, str]
 
@@ -27,16 +26,22 @@ _PLAIN = re.compile(r'(?!#)[^\s;,"<>→←\[\]\\{}]+')
 _ODD = re.compile(r"[{}]|[=~]>")
 _BRACKET = re.compile(r"\s*\[([^\[\]|]*+)(?:\|([^\[\]]*+))?\]\s*+")
 
+_TOKEN = re.compile(
+    r'\s+|/\*.*?\*/|//[^\n]*|^\#[^\n]*|(?P<quoted>"(?:[^"\\]|\\.)*+")|(?P<edge><->|->|<-|--)|(?P<mark>[{}\[\];,=:])'
+    r"|(?P<name>[^\s{}\[\];,=:\"<>-](?:[^\s{}\[\];,=:\"<>-]|-(?![->]))*+|-?[0-9.]+)",
+    re.DOTALL | re.MULTILINE,
+)
+_HEAD = re.compile(r"\s*(?:strict\s+)?(digraph|graph|dag|pdag|mag|pag)\b[^{;>]*\{", re.IGNORECASE)
+
+DEEPEST = 100
+"""Braces within braces that are read."""
+
 MAX_PRODUCT = 200_000
 """Edges that comma lists on both sides of arrows may spell in one text: 1,000 names -> 1,000 names is a slip of the pen."""
 
 
 def has_lines(text: str) -> bool:
-    """Whether a text spells an undirected graph: `--` between blanks, which no text of arrows has.
-
-    >>> has_lines("a -- b; c"), has_lines("a -> b"), has_lines('"a -- b" -> c')
-    (True, False, False)
-    """
+    """Whether a text spells an undirected graph: `--` between blanks, which no text of arrows has."""
     return any(m.group() == "--" and _looks_like_arrow(text, m.start(), "--") for m in _MARK.finditer(text))
 
 
@@ -46,8 +51,8 @@ def parse_text(text: str, marks: Mapping[str, str] = _ARROWS) -> tuple[list[str]
     >>> parse_text("a, b -> c; e")
     (['a', 'b', 'c', 'e'], [('a', 'c'), ('b', 'c')])
     """
-    if marks is _ARROWS and "{" in text and is_dot(text):
-        return parse_dot(text)
+    if marks is _ARROWS and (head := _HEAD.match(text)):
+        return _parse_dot(text, head)
     text = re.sub(r"(?m)^[ \t]*#.*$", "", text)
     names: dict[str, None] = {}
     edges: list[Edge] = []
@@ -82,18 +87,19 @@ def _tokens(text: str, marks: Mapping[str, str]) -> Iterator[tuple[str, str, str
         if found[0] == '"' or (not known and not _looks_like_arrow(text, at, found)):
             continue
         if not known:
-            raise _syntax_error(text, at, f"{show(found)} {_not_a_mark(found, marks)}")
+            raise _syntax_error(text, at, f"{show(found)} is {_what_else(found, marks)}")
         name = text[start:at].strip()
         yield _without_quotes(text, name, start) if '"' in name or _ODD.search(name) else name, mark, found, at
         start = at + len(found)
 
 
-def _not_a_mark(found: str, marks: Mapping[str, str]) -> str:
+def _what_else(found: str, marks: Mapping[str, str]) -> str:
     if marks is _LINES:
-        arrows = found in _ARROWS
-        return "is an arrow: an undirected graph has lines, a -- b" if arrows else "is not a line: write --, or quote the name"
+        return (
+            "an arrow: an undirected graph has lines, a -- b" if found in _ARROWS else "not a line: write --, or quote the name"
+        )
     line = " (it is the line of a Graph)" if found == "--" else ""
-    return f"is not an arrow{line}: write -> or <-, or quote the name that it is part of"
+    return f"not an arrow{line}: write -> or <-, or quote the name that it is part of"
 
 
 def _looks_like_arrow(text: str, at: int, found: str) -> bool:
@@ -120,11 +126,7 @@ def _without_quotes(text: str, name: str, start: int) -> str:
 
 
 def parse_modelstring(text: str) -> tuple[list[str], list[Edge]]:
-    """The names and the edges of bnlearn's model string; a parent that has no brackets of its own is refused.
-
-    >>> parse_modelstring("[a][b|a]")
-    (['a', 'b'], [('a', 'b')])
-    """
+    """The names and the edges of bnlearn's model string; a parent that has no brackets of its own is refused."""
     names: dict[str, None] = {}
     edges: list[Edge] = []
     at = 0
@@ -147,11 +149,7 @@ def parse_modelstring(text: str) -> tuple[list[str], list[Edge]]:
 
 
 def read_directed(x: Any) -> tuple[list[str], list[Edge]]:
-    """The names that something mentions and its pairs (parent, child); the pairs of one child in the order of its parents.
-
-    >>> read_directed({"c": ["b", "a"]})
-    (['c'], [('b', 'c'), ('a', 'c')])
-    """
+    """The names that something mentions and its pairs (parent, child); the pairs of one child in the order of its parents."""
     if isinstance(x, str):
         return parse_modelstring(x.strip()) if x.lstrip().startswith("[") else parse_text(x)
     if isinstance(x, Mapping):
@@ -161,42 +159,36 @@ def read_directed(x: Any) -> tuple[list[str], list[Edge]]:
                 raise GraphError(f"the parents of {show(child)} must be a list of names, not {show(parents)}")
             edges += [(checked_name(p), child) for p in ([parents] if isinstance(parents, str) else _in_order(parents))]
         return names, edges
-    if is_networkx(x) and not x.is_directed():
-        raise GraphError("the networkx graph is undirected; a Dag needs a DiGraph")
-    return _read_networkx(x) if is_networkx(x) else ([], read_pairs(x))
+    return _read_edges(x, "directed", "a Dag needs a DiGraph")
 
 
 def read_undirected(x: Any) -> tuple[list[str], list[Edge]]:
-    """The names that something mentions and its pairs.
-
-    >>> read_undirected("a -- b; c")
-    (['a', 'b', 'c'], [('a', 'b')])
-    """
+    """The names that something mentions and its pairs."""
     if isinstance(x, str):
         if x.lstrip().startswith(("graph", "strict graph")) and "{" in x:
             raise GraphError(
                 "this is Graphviz's language, which is only written; an undirected graph is read as 'a -- b; b -- c'"
             )
         return parse_text(x, _LINES)
-    if is_networkx(x) and x.is_directed():
-        raise GraphError("the networkx graph is directed; a Graph needs an undirected one: Dag(g).moral() or .skeleton()")
-    return _read_networkx(x) if is_networkx(x) else ([], read_pairs(x))
+    return _read_edges(x, "undirected", "a Graph needs an undirected one: Dag(g).moral() or .skeleton()")
 
 
 def is_networkx(x: object) -> bool:
     return all(hasattr(x, attribute) for attribute in ("nodes", "edges", "is_directed"))
 
 
-def _read_networkx(graph: Any) -> tuple[list[str], list[Edge]]:
-    return [checked_name(x) for x in graph.nodes], read_pairs(graph.edges())
+def _read_edges(x: Any, kind: str, needed: str) -> tuple[list[str], list[Edge]]:
+    """The names and the pairs of a networkx graph of the kind that is needed, or pairs alone."""
+    if not is_networkx(x):
+        return [], read_pairs(x)
+    found = "directed" if x.is_directed() else "undirected"
+    if found != kind:
+        raise GraphError(f"the networkx graph is {found}; {needed}")
+    return [checked_name(name) for name in x.nodes], read_pairs(x.edges())
 
 
 def read_pairs(pairs: Iterable[Any]) -> list[Edge]:
-    """Pairs of names, checked one by one.
-
-    >>> read_pairs([("a", "b")])
-    [('a', 'b')]
-    """
+    """Pairs of names, checked one by one."""
     if isinstance(pairs, str) or not isinstance(pairs, Iterable):
         raise GraphError(f"expected pairs of names, not {show(pairs)}")
     edges = []
@@ -227,9 +219,6 @@ def checked_name(name: object) -> str:
 def all_nodes(mentioned: Iterable[str], pairs: Sequence[Edge], nodes: Iterable[str] | None = None) -> tuple[str, ...]:
     """The sorted names of all nodes. What is refused: when `nodes` are given, a name outside them; an edge from a node to itself,
     and one that is given twice.
-
-    >>> all_nodes(["e"], [("a", "b")])
-    ('a', 'b', 'e')
     """
     found = {*mentioned, *(x for e in pairs for x in e)}
     if nodes is not None:
@@ -249,11 +238,7 @@ def all_nodes(mentioned: Iterable[str], pairs: Sequence[Edge], nodes: Iterable[s
 
 
 def unknown_node(name: object, known: Iterable[str]) -> GraphError:
-    """The refusal of a name that is no node of a graph.
-
-    >>> str(unknown_node("smok", ["smoke", "age"]))
-    "the graph has no node 'smok'; did you mean 'smoke'?"
-    """
+    """The refusal of a name that is no node of a graph."""
     candidates = [k for k in known if len(k) <= 100]
     # difflib takes quadratic time in the length of names and some 10 µs a name
     hint = nearest(name, sorted(candidates)) if isinstance(name, str) and len(name) <= 100 and len(candidates) <= 10_000 else ""
@@ -280,39 +265,23 @@ def statements(
 
 
 def spelling(name: str) -> str:
-    """A name as it stands in a text of arrows: in quotes where it needs them.
-
-    >>> spelling("x-ray"), spelling("lung cancer")
-    ('x-ray', '"lung cancer"')
-    """
+    """A name as it stands in a text of arrows: in quotes where it needs them."""
     return name if _PLAIN.fullmatch(name) and name.strip("-") else quote_name(name)
 
 
 def written_in_lines(name: str) -> str:
-    """The same in a text of lines, in which `--` ends a name.
-
-    >>> written_in_lines("x-ray"), written_in_lines("x--ray")
-    ('x-ray', '"x--ray"')
-    """
+    """The same in a text of lines, in which `--` ends a name."""
     return quote_name(name) if "--" in name or name.startswith("-") or name.endswith("-") else spelling(name)
 
 
 def quote_name(name: str) -> str:
-    """A name in double quotes, for texts of arrows and for DOT.
-
-    >>> print(quote_name('say "a"'))
-    "say \\"a\\""
-    """
+    """A name in double quotes, for texts of arrows and for DOT."""
     escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def show(name: object) -> str:
-    """A name for a sentence, cut when it is very long.
-
-    >>> show("smoke"), len(show("x" * 1000))
-    ("'smoke'", 62)
-    """
+    """A name for a sentence, cut when it is very long."""
     text = repr(name if not isinstance(name, str) else name[:100])
     return text if len(text) <= 62 else f"{text[:58]}...{text[-1]}"
 
@@ -320,3 +289,102 @@ def show(name: object) -> str:
 def _syntax_error(text: str, at: int, what: str) -> GraphError:
     near = text[max(at - 12, 0) : at + 20]
     return GraphError(f"the text is not a graph: {what} (character {at + 1}, near {near!r})")
+
+
+def _parse_dot(text: str, head: re.Match[str]) -> tuple[list[str], list[Edge]]:
+    """The names and the arrows of Graphviz's language, or dagitty's; the rest, such as colours and places, is passed over."""
+    if head[1].lower() not in ("digraph", "dag"):
+        raise GraphError(
+            f"a {head[1]} {{ ... }} has edges without arrows, and a Dag has none: write digraph {{ ... }} or dag {{ ... }}"
+        )
+    reader = _DotReader(_dot_tokens(text, head.end()))
+    reader.statements()
+    if reader.at < len(reader.tokens):
+        raise GraphError(f"the text is not a graph: {reader.tokens[reader.at][1]!r} stands after its last brace")
+    return list(reader.names), list(reader.edges)
+
+
+def _dot_tokens(text: str, start: int) -> list[Edge]:
+    found: list[Edge] = []
+    while start < len(text):
+        match = _TOKEN.match(text, start)
+        if match is None:
+            raise GraphError(
+                f"the text is not a graph: {text[start]!r} cannot stand here (near {text[max(start - 12, 0) : start + 20]!r})"
+            )
+        if match.lastgroup is not None:
+            found.append((match.lastgroup, match.group()))
+        start = match.end()
+    return found
+
+
+class _DotReader:
+    """The statements between the braces, one token after the other."""
+
+    def __init__(self, tokens: list[Edge]) -> None:
+        self.tokens, self.at, self.depth = tokens, 0, 0
+        self.names: dict[str, None] = {}
+        self.edges: dict[Edge, None] = {}
+
+    def _next(self) -> Edge:
+        if self.at >= len(self.tokens):
+            raise GraphError("the text is not a graph: a closing brace } is missing")
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def _peek(self) -> str:
+        return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
+
+    def statements(self) -> list[str]:
+        """The names up to the closing brace."""
+        found: dict[str, None] = {}
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise GraphError(f"the text is not a graph: there are more than {DEEPEST} braces within each other")
+        while self._peek() != "}":
+            if self._peek() in (";", ","):
+                self.at += 1
+                continue
+            found.update(dict.fromkeys(self._statement()))
+        self.at, self.depth = self.at + 1, self.depth - 1
+        return list(found)
+
+    def _statement(self) -> list[str]:
+        group = self._group()
+        every = list(group)
+        while self._peek() in ("->", "<-", "--", "<->"):
+            arrow = self._next()[1]
+            if arrow in ("--", "<->"):
+                raise GraphError(
+                    f"the graph has {group[0] if group else ''} {arrow} ..., which is no arrow from a parent to a child"
+                )
+            other = self._group()
+            pairs = product(other, group) if arrow == "<-" else product(group, other)
+            self.edges.update(dict.fromkeys(pairs))
+            every, group = [*every, *other], other
+        while self._peek() == "[":
+            while self._next()[1] != "]":
+                pass
+        return every
+
+    def _group(self) -> list[str]:
+        """One node, or those of a subgraph in braces; nothing of what is not about nodes."""
+        kind, text = self._next()
+        if text == "{" or (kind == "name" and text.lower() == "subgraph"):
+            while text != "{":
+                text = self._next()[1]
+            return self.statements()
+        if kind not in ("name", "quoted"):
+            raise GraphError(f"the text is not a graph: a name is missing before {text!r}")
+        if self._peek() == "=":
+            self.at += 2  # a setting of the picture
+            return []
+        if kind == "name" and text.lower() in ("node", "edge", "graph") and self._peek() == "[":
+            return []
+        while self._peek() == ":":
+            self.at += 2  # the port of a box
+        name = (
+            re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], text[1:-1], flags=re.DOTALL) if kind == "quoted" else text
+        )
+        self.names[name] = None
+        return [name]

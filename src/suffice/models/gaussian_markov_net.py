@@ -17,8 +17,7 @@ from suffice.families.by_hand import Gaussian
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.gathering.gathering import complete_rows
 from suffice.graphs import Graph
-from suffice.graphs.chordal import perfect_order
-from suffice.graphs.undirected import GraphLike
+from suffice.graphs.undirected import GraphLike, perfect_order
 from suffice.inference.finite.network import Array
 from suffice.inference.numbers.sparse_precision import SparsePrecision
 from suffice.models.networks import BayesNet

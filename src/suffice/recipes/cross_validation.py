@@ -31,9 +31,9 @@ from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
 from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
-from suffice.structure.lagged.windows import StepWindow
 from suffice.structure.problem import is_directed
 from suffice.structure.search import problem_of, search
+from suffice.structure.windows import StepWindow
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs

@@ -31,12 +31,12 @@ from suffice.output.display import OneTable
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.statistics import Statistics
 from suffice.structure.constraints.constraints import Constraints
-from suffice.structure.lagged.windows import StepWindow
 from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import Problem, is_directed
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import PER_CELL, Plan
 from suffice.structure.search import problem_of, search, with_most_parents
+from suffice.structure.windows import StepWindow
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs

@@ -153,7 +153,9 @@ def order_mcmc(
     sampling = OrderSampling(max_parents, samples, burn_in, thin, chains)
     if dry_run:
         return Plan.of(problem, sampling)
-    _refuse_too_large(rules, bytes_of(budget.memory_limit))
+    size = rules.n_families * (32 + 8 * -(-rules.n // 64) + 16 * int(rules.max_parents.max(initial=0)))
+    what = f"the table of {rules.n_families:,} parent sets"
+    check_room(bytes_of(budget.memory_limit), size, what, "lower max_parents, restrict the parents by constraints")
     asked = {"score": problem.score, "constraints": constraints, "families": families, "seed": seed, "correct": correct}
     with checkpoint_of(budget.checkpoint, "order_mcmc", problem.data, asked | {"sampling": sampling}) as problem.progress.memory:
         try:
@@ -370,9 +372,3 @@ def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Array]:
     counts = [np.array([orders(rows) for rows in batch.drawn]) for batch in batches]
     fewest = min(float(c.min()) for c in counts)
     return [fewest / c for c in counts]
-
-
-def _refuse_too_large(rules: Rules, limit: int) -> None:
-    n_sets = rules.n_families
-    size = n_sets * (32 + 8 * -(-rules.n // 64) + 16 * int(rules.max_parents.max(initial=0)))
-    check_room(limit, size, f"the table of {n_sets:,} parent sets", "lower max_parents, restrict the parents by constraints")

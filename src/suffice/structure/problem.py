@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from suffice.basis.arrays import Bools
 from suffice.engines.data import Data
-from suffice.errors import FitError
+from suffice.errors import FitError, GraphError
 from suffice.errors.remedies import FAMILIES, Remedy
 from suffice.families import family_of, has_family
-from suffice.graphs import Dag
+from suffice.graphs import Cpdag, Dag
+from suffice.graphs.paths import class_edges, extension, topological_order
 from suffice.iteration import Progress
 from suffice.registry import Named
 from suffice.statistics import Statistics
@@ -35,11 +39,6 @@ class Outcome(NamedTuple):
     cpdag: Any = None
     details: Any = None
     finished: bool = True
-
-
-def outcome_so_far(best: Any) -> Any:
-    """What is left of a method that was stopped: a method keeps its best parents on the clock, or a whole outcome."""
-    return best if isinstance(best, Outcome) or hasattr(best, "to_found") else Outcome(best)
 
 
 def is_directed(method: Any) -> bool:
@@ -124,6 +123,39 @@ class Problem:
         """The rules with the method's own maximum of parents."""
         most = method.most_parents(self.n) if hasattr(method, "most_parents") else getattr(method, "max_parents", None)
         return self.rules.cap(most if isinstance(most, int) else None)
+
+    def fixed_by(self, method: Any) -> Bools:
+        """[child, parent]: arrows that the rules leave no other direction, and those out of nodes that a method begins with."""
+        rules, roots = self.rules_of(method), {getattr(method, option, None) for option in ("root", "target")}
+        return np.asarray(rules.required | ~rules.allowed.T | np.array([name in roots for name in self.names], bool))
+
+    def class_of(self, parents: Sequence[Parents]) -> Cpdag:
+        """The equivalence class of a graph; an edge whose reverse has no family keeps its direction."""
+        above, names = dict(enumerate(parents)), self.names
+        one_way = {(c, p) for c, ps in above.items() for p in ps if self.is_one_way(p, c)}
+        arrows, lines = class_edges(topological_order(above), above, one_way)
+        return Cpdag._of_known(names, [(names[a], names[b]) for a, b in arrows], [(names[a], names[b]) for a, b in lines])
+
+    def representative(self, parents: Sequence[Parents], method: Any) -> tuple[tuple[Parents, ...], float]:
+        """The graph that stands for the class, and its score: always the same one, whichever member a search arrived at.
+
+        Of the members whose edges the rules allow, the extension by Dor & Tarsi (1992); what the method was told to begin with
+        stays on top. The graph found is kept when that member scores less (K2 is not score equivalent) or has more parents
+        somewhere than the rules allow.
+        """
+        score, above, one_way = self.scores.total(parents), dict(enumerate(parents)), self.fixed_by(method)
+        one_way[list(self.regressions)] = one_way[:, list(self.regressions)] = True
+        fixed = {(c, p) for c, ps in above.items() for p in ps if one_way[c, p]}
+        try:
+            found = extension(range(self.n), *class_edges(topological_order(above), above, fixed))
+        except GraphError:  # two arrows that the rules fix may leave Meek's rules a class without an extension
+            return tuple(parents), score
+        other = tuple(tuple(found[i]) for i in range(self.n))
+        other_score, constraints = self.scores.total(other), self.constraints
+        kept = self.rules_of(method).permits(other) and (constraints is None or not constraints.check(self.dag(list(other))))
+        if other_score < score - self.scores.tie(score) or not kept:
+            return tuple(parents), score
+        return other, other_score
 
     def has_family(self, child: int, parents: Parents) -> bool:
         if parents and child in self.given:

@@ -23,18 +23,19 @@ from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints.constraints import Constraints, Require
 from suffice.structure.constraints.rules import Rules
-from suffice.structure.lagged.windows import StepWindow, method_at_other_steps, with_first_steps
 from suffice.structure.methods.orders import USUAL
-from suffice.structure.problem import Method, Outcome, Problem, is_directed, outcome_so_far
+from suffice.structure.problem import Method, Outcome, Problem, is_directed
 from suffice.structure.results.explanations import model_limit
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import Plan, check, in_words
 from suffice.structure.undirected.graph_method import GraphMethod
+from suffice.structure.windows import StepWindow, with_first_steps
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
+    from suffice.structure.methods.branching import Branching
 
 
 @overload
@@ -142,7 +143,10 @@ def search(
     def ask(place: StepWindow) -> Found:
         there = problem_of(place, score, constraints, budget.remaining(problem.progress), seed=seed)
         there.progress.memory = problem.progress.memory
-        found: Found = found_by(*with_most_parents(method_at_other_steps(chosen), there))
+        there_chosen: Any = chosen
+        if getattr(chosen, "start", None) is not None:  # of fewer columns: where to start was said for all of them
+            there_chosen = replace(there_chosen, start=None)
+        found: Found = found_by(*with_most_parents(there_chosen, there))
         return found
 
     if budget.checkpoint is not None:
@@ -165,13 +169,6 @@ def with_most_parents(method: Method, problem: Problem, *, asked: bool = True) -
 
     One that is only the method's default gives way to that of the constraints, of the variables they name, and to what statistics
     were gathered for; one that was `asked` for and was not gathered is refused.
-
-    >>> from suffice import Orders
-    >>> from suffice.constraints import MaxParents
-    >>> rows = {name: ["u", "v"] for name in "abcdef"}
-    >>> method, problem = with_most_parents(Orders(), problem_of(rows, None, MaxParents(None, {"a": 5})))
-    >>> method.max_parents, problem.rules.max_parents.tolist()
-    (5, [5, 3, 3, 3, 3, 3])
     """
     chosen: Any = method
     if problem.constraints is not None and getattr(method, "max_parents", None) == getattr(type(method), "max_parents", None):
@@ -224,13 +221,15 @@ def found_by(method: Method, problem: Problem) -> Any:
         check(Plan.of(problem, method), problem.memory_limit)
     finished, time_limit = True, problem.progress.time_limit
     try:
-        outcome = outcome_of(method, problem)
+        outcome = searcher(method, problem).run(problem)
     except (OutOfTime, KeyboardInterrupt) as stop:
         if problem.progress.best is None:
             if isinstance(stop, KeyboardInterrupt):
                 raise
             raise FitError(f"the time limit of {time_limit:g} s was over before any graph was found") from None
-        outcome, finished = outcome_so_far(problem.progress.best), False
+        best = problem.progress.best  # a method keeps its best parents on the clock, or a whole outcome
+        outcome = best if isinstance(best, Outcome) or hasattr(best, "to_found") else Outcome(best)
+        finished = False
     finally:
         problem.progress.close()
     problem.progress.time_limit = None  # what follows is short, and must come to its end
@@ -268,7 +267,13 @@ def problem_of(
     rows: Data | Statistics
     regressions = dict(regressions or {})
     if families:
-        _refuse_families(data, method)
+        if isinstance(data, StepWindow):
+            raise DataError(f"{FAMILY_OPTIONS} are for searches of rows: regressions in searches of sequences are not attempted")
+        if isinstance(data, (Statistics, Moments)):
+            raise DataError(f"{FAMILY_OPTIONS} need the rows: statistics say nothing of regressions")
+        if not is_directed(method):
+            name = type(method).__name__
+            raise FitError(f"{name} finds graphs without directions, and {FAMILIES} are of nodes given their parents")
         data, regressions = for_search(scan(data), families)
     roles = [(role, child) for child, family in regressions.items() for role in family.roles]
     constraints = (constraints or Constraints()) + Require(*roles) if roles else constraints
@@ -307,27 +312,16 @@ def problem_of(
     )
 
 
-def _refuse_families(data: Any, method: Any) -> None:
-    """Refuse regressions where a search cannot have them."""
-    if isinstance(data, StepWindow):
-        raise DataError(f"{FAMILY_OPTIONS} are for searches of rows: regressions in searches of sequences are not attempted")
-    if isinstance(data, (Statistics, Moments)):
-        raise DataError(f"{FAMILY_OPTIONS} need the rows: statistics say nothing of regressions")
-    if not is_directed(method):
-        raise FitError(
-            f"{type(method).__name__} finds graphs without directions, and {FAMILIES} are of nodes given their parents"
-        )
-
-
-def outcome_of(method: Method, problem: Problem) -> Any:
-    """What a method finds, within constraints that are about more than single edges, too."""
+def searcher(method: Method, problem: Problem) -> Method | Branching:
+    """What is run: the method, or one that keeps constraints that are about more than single edges by running it many times."""
     known = problem.constraints
     if known is None or not (known.adjacent or known.not_ancestor) or not is_directed(method):
-        return method.run(problem)
-    pairs = [[(problem.number[a], problem.number[b]) for a, b in kind] for kind in (known.adjacent, known.not_ancestor)]
-    from suffice.structure.methods.branching import search_branches
+        return method
+    from suffice.structure.methods.branching import Branching
 
-    return search_branches(method, problem, *pairs)
+    return Branching(
+        method, *([(problem.number[a], problem.number[b]) for a, b in k] for k in (known.adjacent, known.not_ancestor))
+    )
 
 
 def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:

@@ -96,7 +96,7 @@ def edge(request: Call) -> dict[str, Any]:
 
 def judgement_of(request: Call, model: HeldModel) -> tuple[Any, str]:
     """The search that a model comes from, or what its data say of its graph; and the statements that give it."""
-    from suffice.structure.methods.given_graph import GivenGraph
+    from suffice.structure.results.found import GivenGraph
     from suffice.structure.search import search
 
     with model.lock:

@@ -13,7 +13,7 @@ from suffice.errors import ModelError, TooLarge, bytes_in_words, listing, neares
 from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import as_numbers, flat_index
-from suffice.graphs.chordal import is_perfect, perfect_order
+from suffice.graphs.undirected import is_perfect, perfect_order
 from suffice.inference.finite.logs import Elimination, LogFactor, log_sum
 from suffice.inference.finite.network import NONE, Array, Network
 from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps

@@ -48,7 +48,7 @@ from suffice.structure.methods.hill_climb import HillClimb, check_number
 from suffice.structure.methods.pc import MMHC, PC
 from suffice.structure.problem import Method, Problem
 from suffice.structure.results.explanations import Explanation, directions, spell
-from suffice.structure.results.found import Found, roots_of
+from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import N_SHOWN
 from suffice.structure.search import problem_of as search_problem
 from suffice.variables import Finite, NotNormal, Real
@@ -311,7 +311,7 @@ def _result(search: StructuralSearch, finished: bool) -> StructuralRun:
     assert search.best is not None
     graphs = tuple(search.graphs[search.of_best])
     problem, method = search.problem, search.options.method
-    ways = directions(problem, problem.rules_of(method), problem.parents(search.best.model.dag), roots_of(method))
+    ways = directions(problem, method, problem.parents(search.best.model.dag))
     rising = [r for k, r in enumerate(graphs) if r.score >= max(g.score for g in graphs[: k + 1])]
     for name in search.task.hidden:
         if not any(name in edge for edge in search.best.model.dag.edges):

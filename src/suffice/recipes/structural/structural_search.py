@@ -33,7 +33,7 @@ from suffice.structure.results.found import Found
 from suffice.structure.scoring.local_scores import FamilyScores
 from suffice.structure.scoring.parent_sets import TIE
 from suffice.structure.scoring.score_sources import Barring
-from suffice.structure.search import outcome_of
+from suffice.structure.search import searcher
 from suffice.variables import Finite
 
 TRIES = 50
@@ -351,7 +351,7 @@ class StructuralSearch:
 
     def _search(self, problem: Problem, method: Any) -> Found:
         try:
-            outcome = outcome_of(method, problem)
+            outcome = searcher(method, problem).run(problem)
             if not outcome.finished:
                 raise OutOfTime if problem.progress.left <= 0 else KeyboardInterrupt
             return Found.of(problem, method, outcome, finished=True)

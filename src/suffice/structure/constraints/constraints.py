@@ -22,10 +22,12 @@ from suffice.errors.remedies import TIERS, in_python
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
 from suffice.graphs.text import Edge, all_nodes, checked_name, show
-from suffice.structure.constraints.contradictions import (
+from suffice.structure.constraints.rules import (
     ConstraintParts,
     EdgeByEdge,
+    Rules,
     Tiering,
+    ancestors,
     edges_in,
     names_in,
     needed_edges,
@@ -34,7 +36,6 @@ from suffice.structure.constraints.contradictions import (
     tier_lines,
     tier_names,
 )
-from suffice.structure.constraints.rules import Rules, ancestors
 from suffice.variables import Variable
 
 EDGES = ("forbidden", "required", "adjacent", "not_ancestor")

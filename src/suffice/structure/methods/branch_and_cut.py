@@ -91,10 +91,9 @@ class Relaxation:
 
     def forget(self) -> None:
         """Drop cuts that have done nothing for long."""
-        old = np.flatnonzero(self.age > AGE)
+        old, kept = np.flatnonzero(self.age > AGE), np.flatnonzero(self.age <= AGE)
         if len(old) > 20:
             self.lp.deleteRows(len(old), (self.n + old).astype(np.int32))
-            kept = np.flatnonzero(self.age <= AGE)
             self.cuts, self.age = [self.cuts[k] for k in kept], self.age[kept]
             self._matrix = None
 

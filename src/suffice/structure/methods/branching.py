@@ -34,24 +34,13 @@ class GraphSubset:
     parents: list[Parents] = field(compare=False)
 
 
-def search_branches(method: Method, problem: Problem, adjacent: list[Pair], not_ancestor: list[Pair]) -> Outcome:
-    """What the method finds among the graphs in which these pairs are adjacent, and these (a, b) have no path from a to b."""
-    search = _Branching(method, problem, adjacent, not_ancestor)
-    finished = True
-    try:
-        search.run()
-    except (OutOfTime, KeyboardInterrupt):
-        if search.best is None:
-            raise
-        finished = False
-    if search.best is None:
-        raise FitError(f"{type(method).__name__} found no graph that keeps the constraints")
-    return Outcome(search.best, search.bound if search.known else None, finished=finished)
+class Branching:
+    """A method among the graphs in which some pairs are adjacent, and there is no path from a to b for some (a, b)."""
 
+    problem: Problem
 
-class _Branching:
-    def __init__(self, method: Method, problem: Problem, adjacent: list[Pair], not_ancestor: list[Pair]) -> None:
-        self.method, self.problem, self.adjacent, self.not_ancestor = method, problem, adjacent, not_ancestor
+    def __init__(self, method: Method, adjacent: list[Pair], not_ancestor: list[Pair]) -> None:
+        self.method, self.adjacent, self.not_ancestor = method, adjacent, not_ancestor
         self.best: list[Parents] | None = None
         self.score = -np.inf
         self.known = True
@@ -59,12 +48,22 @@ class _Branching:
         self._left = -np.inf  # the largest bound of a part that is done
         self._number = 0
 
-    @property
-    def bound(self) -> float:
-        """No graph that keeps the constraints scores more, if all parts have bounds."""
-        return max([self.score, self._left, *(-part.worst for part in self._open)])
+    def run(self, problem: Problem) -> Outcome:
+        """The best of these graphs, and a bound if the method gives one."""
+        self.problem, finished = problem, True
+        try:
+            self._branch()
+        except (OutOfTime, KeyboardInterrupt):
+            if self.best is None:
+                raise
+            finished = False
+        if self.best is None:
+            raise FitError(f"{type(self.method).__name__} found no graph that keeps the constraints")
+        bound = max([self.score, self._left, *(-part.worst for part in self._open)])
+        return Outcome(self.best, bound if self.known else None, finished=finished)
 
-    def run(self) -> None:
+    def _branch(self) -> None:
+        """Search, and split what does not keep the constraints, until no part can hold a better graph."""
         self._search(self.problem.rules_of(self.method), np.inf)
         while self._open and (self.best is None or -self._open[0].worst > self.score + self.problem.scores.tie(self.score) / 4):
             part = heappop(self._open)
@@ -128,13 +127,7 @@ class _Branching:
 
 
 def _stricter(rules: Rules, needed: list[Pair], absent: Pair | None) -> Rules | None:
-    """The rules with edges (parent, child) that must be there, and one that must not; None if no graph can keep them.
-
-    >>> _stricter(Rules.free(2), [(0, 1)], None).start()
-    [(), (0,)]
-    >>> _stricter(Rules.free(2), [(0, 1), (1, 0)], None) is None
-    True
-    """
+    """The rules with edges (parent, child) that must be there, and one that must not; None if no graph can keep them."""
     allowed, required = rules.allowed.copy(), rules.required.copy()
     for parent, child in needed:
         if not allowed[child, parent]:

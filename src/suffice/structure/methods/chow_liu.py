@@ -147,18 +147,17 @@ def best_forest(weight: Array, required: Bools, tie: float, *, root: int = NONE)
 
     Edges of weight ≤ `tie` are left out unless they are required; of edges within `tie` the first by name is taken. A `root` gets
     no parent.
-
-    >>> weight = np.array([[0.0, 3.0, 2.0], [3.0, 0.0, 1.0], [2.0, 1.0, 0.0]])
-    >>> best_forest(weight, np.zeros((3, 3), bool), 1e-9)
-    array([-1,  0,  0])
-    >>> best_forest(weight, np.zeros((3, 3), bool), 1e-9, root=2)
-    array([ 2,  0, -1])
     """
     worth = np.where(weight > tie, weight, -np.inf)
     np.fill_diagonal(worth, -np.inf)
     one_way = np.isfinite(weight) != np.isfinite(weight).T
     np.fill_diagonal(one_way, False)
-    if not required.any() and not one_way.any() and _symmetric(worth, tie):
+    there = np.isfinite(worth)
+    both = there & there.T
+    alone = worth[there & ~both]  # rounding may leave an edge that weighs hardly more than nothing in one direction only
+    apart = np.abs(np.where(both, worth, 0.0) - np.where(both, worth.T, 0.0))
+    symmetric = (alone <= 2 * tie).all() and (apart <= tie).all()
+    if symmetric and not required.any() and not one_way.any():
         tree = spanning_tree(np.maximum(worth, worth.T), tie, max(root, 0))
         return tree if root == NONE else reroot(tree, root)
     bound = required.any(1)
@@ -170,21 +169,8 @@ def best_forest(weight: Array, required: Bools, tie: float, *, root: int = NONE)
     return branching(worth, tie)
 
 
-def _symmetric(weight: Array, tie: float) -> bool:
-    there = np.isfinite(weight)
-    both = there & there.T
-    # Rounding may leave an edge that weighs hardly more than nothing in one direction only.
-    alone = weight[there & ~both]
-    apart = np.abs(np.where(both, weight, 0.0) - np.where(both, weight.T, 0.0))
-    return bool((alone <= 2 * tie).all() and (apart <= tie).all())
-
-
 def spanning_tree(weight: Array, tie: float, first: int = 0) -> Ints:
-    """The parent of each node in the maximum spanning forest of a symmetric matrix; of each tree the first node is the root.
-
-    >>> spanning_tree(np.array([[-np.inf, 1.0], [1.0, -np.inf]]), 0.0)
-    array([-1,  0])
-    """
+    """The parent of each node in the maximum spanning forest of a symmetric matrix; of each tree the first node is the root."""
     n = len(weight)
     parent = np.full(n, NONE)
     link, nearest = np.full(n, -np.inf), np.full(n, NONE)
@@ -207,11 +193,7 @@ def spanning_tree(weight: Array, tie: float, first: int = 0) -> Ints:
 
 
 def reroot(parent: Ints, root: int) -> Ints:
-    """The same forest with this node as a root: the way up from it is turned around.
-
-    >>> reroot(np.array([-1, 0, 1]), 2)
-    array([ 1,  2, -1])
-    """
+    """The same forest with this node as a root: the way up from it is turned around."""
     turned, node, below = parent.copy(), root, NONE
     while node != NONE:
         turned[node], below, node = below, node, parent[node]
@@ -219,11 +201,7 @@ def reroot(parent: Ints, root: int) -> Ints:
 
 
 def branching(weight: Array, tie: float) -> Ints:
-    """The parent of each node in the maximum branching.
-
-    >>> branching(np.array([[-np.inf, 2.0], [3.0, -np.inf]]), 0.0)
-    array([-1,  0])
-    """
+    """The parent of each node in the maximum branching."""
     nobody = np.zeros((len(weight), 1))
     return _arborescence(np.hstack([nobody, weight]), tie) - 1
 

@@ -169,15 +169,13 @@ def local_cuts(point: Fraction, child: Ints, parents: Bools, m: int, tries: int,
         w = program.weights(x)
         found.append((program.violation(w, x), chosen, w))
     found.sort(key=lambda f: (-f[0], f[1].tolist()))
-    return [_over(program, child, parents, chosen, w) for violation, chosen, w in found[:most] if violation > LEAST]
-
-
-def _over(program: CutProgram, child: Ints, parents: Bools, members: Ints, w: Array) -> Cut:
-    """The cut over all columns."""
-    cell = _cells(child, parents, members)
-    value = np.where(cell >= 0, w[cell], 0.0)
-    columns = np.flatnonzero(value > 0)
-    return Cut(columns, value[columns], program.most(w))
+    cuts = []
+    for _, chosen, w in (f for f in found[:most] if f[0] > LEAST):
+        cell = _cells(child, parents, chosen)
+        value = np.where(cell >= 0, w[cell], 0.0)
+        columns = np.flatnonzero(value > 0)
+        cuts.append(Cut(columns, value[columns], program.most(w)))
+    return cuts
 
 
 def _cells(child: Ints, parents: Bools, members: Ints) -> Ints:
@@ -205,17 +203,11 @@ def promising(point: Fraction, m: int, tries: int) -> Ints:
         grown[np.arange(len(row)), new] = True
         _, once = np.unique(np.packbits(grown, axis=1).view(f"V{-(-point.n // 8)}"), return_index=True)
         chosen = grown[once]
-        chosen = chosen[np.argsort(_outside(point, chosen), kind="stable")[: 4 * tries]]
+        # how many of the variables in each set have no parents there: 1 at least, unless a cluster is violated
+        alone = (chosen.astype(np.float32) @ point.parents.T.astype(np.float32) == 0) & chosen[:, point.child]
+        chosen = chosen[np.argsort(alone.astype(float) @ point.x, kind="stable")[: 4 * tries]]
     members: Ints = np.nonzero(chosen)[1].reshape(-1, m).astype(np.int64)
     reach = (edge[members[:, :, None], members[:, None, :]] | np.eye(m, dtype=bool)).astype(np.float32)
     for _ in range(m.bit_length()):
         reach = (reach @ reach > 0).astype(np.float32)
     return members[reach.all((1, 2))][:tries]
-
-
-def _outside(point: Fraction, chosen: Bools) -> Array:
-    """How many of the variables in each set have no parents there; 1 at least, unless a cluster is violated."""
-    wide = chosen.astype(np.float32)
-    alone = (wide @ point.parents.T.astype(np.float32) == 0) & chosen[:, point.child]
-    weight: Array = alone.astype(float) @ point.x
-    return weight

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -88,22 +89,17 @@ class Exact(Method):
         if rules.n_families >= problem.scores.quick:
             climb_from(problem, rules)
         sets = problem.scores.parent_sets(rules)
+        free = available_memory() / 2 if problem.memory_limit is None else problem.memory_limit
+        n = problem.n_open
         try:
-            try:
-                return _by_subsets(problem, sets) if _countable(problem) else _by_branches(problem, sets, self.gap)
-            except TooSlow:  # stopped half-way, dynamic programming has no bound: branch and cut has one from its first steps on
-                return _by_branches(problem, sets, self.gap)
+            if n <= MOST and 8 * 2.0**n <= free and A_SUBSET * n * 2.0**n < problem.progress.left:
+                with suppress(TooSlow):  # stopped half-way, it has no bound: branch and cut has one from its first steps on
+                    return _by_subsets(problem, sets)
+            return _by_branches(problem, sets, self.gap)
         except (OutOfTime, KeyboardInterrupt):
             if problem.progress.best is None:
                 raise
             return Outcome(problem.progress.best, sets.bound, finished=False)
-
-
-def _countable(problem: Problem) -> bool:
-    """Whether there is room and time for all subsets."""
-    free = available_memory() / 2 if problem.memory_limit is None else problem.memory_limit
-    n = problem.n_open
-    return n <= MOST and 8 * 2.0**n <= free and A_SUBSET * n * 2.0**n < problem.progress.left
 
 
 class TooSlow(Exception):
@@ -111,11 +107,7 @@ class TooSlow(Exception):
 
 
 class Pace:
-    """Looks ahead from how long the subsets so far took: there is no use in a part of them.
-
-    >>> Pace(Progress("searching", 60.0), 14).work
-    [12, 38, 52]
-    """
+    """Looks ahead from how long the subsets so far took: there is no use in a part of them."""
 
     def __init__(self, progress: Progress[Any], n: int) -> None:
         from suffice.kernels.search.subsets import LOW

@@ -105,11 +105,7 @@ def as_set(nodes: Sequence[int]) -> int:
 
 
 def cliques(nodes: int, adjacent: Sequence[int], most: int) -> Iterator[int]:
-    """All subsets of up to `most` nodes that are adjacent to each other, the empty one first.
-
-    >>> [bin(c) for c in cliques(0b111, [0b010, 0b101, 0b010], 3)]
-    ['0b0', '0b1', '0b11', '0b10', '0b110', '0b100']
-    """
+    """All subsets of up to `most` nodes that are adjacent to each other, the empty one first."""
     agenda = [(0, nodes, 0)]
     while agenda:
         clique, more, size = agenda.pop()
@@ -123,11 +119,7 @@ def cliques(nodes: int, adjacent: Sequence[int], most: int) -> Iterator[int]:
 
 
 def member(graph: Class) -> Ordered | None:
-    """A directed graph with these arrows and no new collider; None where there is none.
-
-    >>> member(Class([0, 0, 0], [0b010, 0b101, 0b010]))
-    {0: [], 1: [0], 2: [1]}
-    """
+    """A directed graph with these arrows and no new collider; None where there is none."""
     arrows = [(x, y) for y, above in enumerate(graph.above) for x in members(above)]
     lines = [(x, y) for y, beside in enumerate(graph.beside) for x in members(beside) if x < y]
     try:
@@ -137,24 +129,12 @@ def member(graph: Class) -> Ordered | None:
 
 
 def class_of(parents: Ordered) -> Class:
-    """The equivalence class of a directed graph.
-
-    >>> class_of({0: [], 1: [0], 2: [1]})
-    Class(above=[0, 0, 0], beside=[2, 5, 2])
-    """
-    return _class(len(parents), *class_edges(list(parents), parents))
+    """The equivalence class of a directed graph."""
+    return class_with(len(parents), *class_edges(list(parents), parents))
 
 
-def complete_class(n: int, arrows: Sequence[Edge], lines: Sequence[Edge]) -> Class:
-    """The class with every line directed that the arrows leave no choice.
-
-    >>> complete_class(3, [(0, 1)], [(1, 2)])
-    Class(above=[0, 1, 2], beside=[0, 0, 0])
-    """
-    return _class(n, *meek(arrows, lines))
-
-
-def _class(n: int, arrows: Sequence[Edge], lines: Sequence[Edge]) -> Class:
+def class_with(n: int, arrows: Sequence[Edge], lines: Sequence[Edge]) -> Class:
+    """The class of these arrows (parent, child), and lines."""
     above, beside = [0] * n, [0] * n
     for x, y in arrows:
         above[y] |= 1 << x
@@ -218,7 +198,7 @@ class _State:
             step = self._best_insert(heap, live, tie)
             if step is None:
                 return
-            changed = self._go(step, f"insert {self._edge(step)}")
+            changed = self._go(step, "insert")
 
     def _best_insert(
         self, heap: list[tuple[float, int, int, int, int]], live: dict[tuple[int, int], int], tie: float
@@ -250,7 +230,7 @@ class _State:
                     best, chosen = max(best, o.gain), after
             if chosen is None:
                 return
-            self._go(chosen, f"delete {self._edge(chosen)}")
+            self._go(chosen, "delete")
 
     def _inserts(self, pairs: Iterable[tuple[int, int]]) -> list[_Operator]:
         """The insertions for these pairs, with their gains; that no path is in the way is seen to later."""
@@ -348,7 +328,7 @@ class _State:
                     arrows.append((x, y))
                 elif x < y and not self.rules.required[x, y] and self.rules.allowed[y, x]:
                     lines.append((x, y))
-        return complete_class(self.problem.n, arrows, lines)
+        return class_with(self.problem.n, *meek(arrows, lines))
 
     def _path(self, start: int, end: int, blocked: int) -> bool:
         """Whether a way leads from start to end along arrows and undirected edges, around the blocked nodes."""
@@ -368,7 +348,8 @@ class _State:
         """Go to the next class; gives the pairs (y, x) for which an insertion may have changed."""
         o, after, self.parents, self.total = step
         before, self.graph, self.adjacent = self.graph, after, after.adjacent()
-        self.problem.progress.better(what, self.total, self.parents)
+        names = self.problem.names
+        self.problem.progress.better(f"{what} {names[o.x]} -> {names[o.y]}", self.total, self.parents)
         n, ends = self.problem.n, (1 << o.x, 1 << o.y)
         pairs = set[tuple[int, int]]()
         for y in range(n):
@@ -380,9 +361,6 @@ class _State:
             elif around & ends[1]:
                 pairs.add((y, o.x))
         return pairs
-
-    def _edge(self, step: _OperatorStep) -> str:
-        return f"{self.problem.names[step.operator.x]} -> {self.problem.names[step.operator.y]}"
 
     def _learn(self, families: Iterable[tuple[int, int]]) -> None:
         new = sorted({f for f in families if f[1] and f not in self.known})

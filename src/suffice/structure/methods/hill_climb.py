@@ -67,7 +67,10 @@ class HillClimb(Method):
         best = walk.copy()
         for k in range(self.restarts):
             top = walk.total
-            perturb(walk, self.perturbations or max(8, problem.n // 2), np.random.default_rng([problem.seed, k]))
+            rng = np.random.default_rng([problem.seed, k])
+            for _ in range(self.perturbations or max(8, problem.n // 2)):  # first the kind is drawn, then a move of that kind
+                if moves := walk.moves(int(rng.integers(3))):
+                    walk.take(moves[int(rng.integers(len(moves)))])
             climb(problem, walk, above=top)
             if walk.total > top + walk.scores.tie(top):
                 best = walk.copy()
@@ -147,20 +150,16 @@ class Walk:
         n = problem.n
         self.scores, self.names, self.rules = problem.scores, problem.names, rules
         self.parents: list[Parents] = [()] * n
-        self.here = np.zeros((n, n), np.uint8)
-        self.above = np.zeros((n, n), np.uint8)
+        self.here, self.above = np.zeros((2, n, n), np.uint8)
         self.key = np.random.default_rng(0).integers(1, 2**64 - 1, (n, n), np.uint64)
-        self.graph, self.total = 0, 0.0
+        self.graph = 0
         self._open = [np.flatnonzero(row).tolist() for row in rules.allowed & ~rules.required]
         self._rows: dict[tuple[int, Parents], Array] = {}
         self._move = np.zeros(3, np.int64)
-        self._start(start)
-
-    def _start(self, start: Sequence[Parents]) -> None:
         single, pair = self.scores.pairs()
         self.local = single.copy()
-        self.gain = np.where(self.rules.allowed, pair - single[:, None], -np.inf)
-        self.gain[self.rules.max_parents == 0] = -np.inf
+        self.gain = np.where(rules.allowed, pair - single[:, None], -np.inf)
+        self.gain[rules.max_parents == 0] = -np.inf
         self.gain[np.isnan(self.gain)] = -np.inf
         self.top = self.gain.max(1, initial=-np.inf)
         grown = [i for i, parents in enumerate(start) if parents]
@@ -292,14 +291,6 @@ def climb_from(problem: Problem, rules: Rules, start: list[Parents] | None = Non
         problem.progress.better("start", walk.total, list(walk.parents))
     climb(problem, walk, above=best)
     return list(walk.parents)
-
-
-def perturb(walk: Walk, n_moves: int, rng: np.random.Generator) -> None:
-    """Make random moves: first the kind is drawn, then one of the moves of that kind."""
-    for _ in range(n_moves):
-        open_: list[Move] = walk.moves(int(rng.integers(3)))
-        if open_:
-            walk.take(open_[int(rng.integers(len(open_)))])
 
 
 def check_number(name: str, value: object, least: int, *, optional: bool = False) -> None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.basis.arrays import Array, Bools, Ints
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import FitError
 from suffice.iteration import Packed
@@ -92,7 +92,12 @@ class Orders(Method):
             return Outcome(self._widen(problem, rules, quick))
         sets = problem.scores.parent_sets(rules)
         if problem.n_open <= ALL_ORDERS:
-            return _prove(problem, sets)
+            tie, check = problem.scores.tie(sets.bound), problem.progress.check
+            parents = best_of_all(sets, problem.given, tie=tie / 4, threads=problem.threads, check=check)
+            total = problem.scores.total(parents)
+            if total > problem.progress.score + tie:
+                problem.progress.better("all orders", total, parents)
+            return Outcome(parents, total)
         parents = max(self.search_orders(problem, sets, rules), quick, key=problem.scores.total)
         total = problem.scores.total(parents)
         return Outcome(parents, max(sets.bound, total) if sets.bound <= total + problem.scores.tie(total) else None)
@@ -157,20 +162,15 @@ USUAL = Orders()
 """What `search` takes where no method is named."""
 
 
-def _prove(problem: Problem, sets: ParentSets) -> Outcome:
-    """The best graph over all orders: there are so few that no order need be guessed."""
-    tie = problem.scores.tie(sets.bound)
-    parents = best_of_all(sets, problem.given, tie=tie / 4, threads=problem.threads, check=problem.progress.check)
-    total = problem.scores.total(parents)
-    if total > problem.progress.score + tie:
-        problem.progress.better("all orders", total, parents)
-    return Outcome(parents, total)
-
-
 def restrict_rules(scores: ScoreSource, rules: Rules, parents: list[Parents], most: float) -> Rules:
     """The rules with only parents that have something to say: the Markov blankets of a graph, and the strongest pairs while there
     is room for `most` families."""
-    blanket = markov_blankets(parents)
+    blanket = np.zeros_like(rules.allowed)
+    for child, chosen in enumerate(parents):
+        for p in chosen:
+            blanket[child, p] = blanket[p, child] = True
+            blanket[p, list(chosen)] = True
+    np.fill_diagonal(blanket, False)
     single, pair = scores.pairs()
     gain = np.where(rules.allowed, pair - single[:, None], -np.inf)
     rank = np.argsort(np.argsort(-gain, axis=1, kind="stable"), axis=1)
@@ -181,18 +181,6 @@ def restrict_rules(scores: ScoreSource, rules: Rules, parents: list[Parents], mo
             break
         result = wider
     return result
-
-
-def markov_blankets(parents: list[Parents]) -> Bools:
-    """[i, j]: whether j is a parent, a child, or another parent of a child of i."""
-    n = len(parents)
-    matrix = np.zeros((n, n), bool)
-    for child, chosen in enumerate(parents):
-        for p in chosen:
-            matrix[child, p] = matrix[p, child] = True
-            matrix[p, list(chosen)] = True
-    np.fill_diagonal(matrix, False)
-    return matrix
 
 
 def best_of_all(
@@ -207,9 +195,6 @@ def best_of_all(
 
     `roots` have no parents: they may come first in any order, and only subsets of the others are looked at. Of graphs that score
     alike, up to `tie` in all, the one is taken whose last variables have the largest numbers.
-
-    >>> best_of_all(ParentSets.of(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0), (1, (0,), -1.5)]))
-    [(1,), ()]
     """
     from suffice.kernels.search.subsets import LOW, fill
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,8 +18,6 @@ from suffice.errors import GraphError
 from suffice.graphs import Cpdag
 from suffice.graphs.paths import find_cycle, links, reach
 from suffice.structure.constraints.rules import Rules
-
-Arrow = tuple[int, int]
 
 MOST_REVERSED = 100
 """Verdicts that are reversed for a graph that extends them all; past these the tests contradict each other throughout."""
@@ -111,31 +110,27 @@ def orient_edges(names: Sequence[str], adjacent: Bools, rules: Rules, verdicts: 
     triples on a directed cycle, or in a part without arrows that has a cycle without chords, become colliders. If that does not
     help, the least sure colliders are given up, as few as need be; and if nothing helps, none is.
     """
-    known = _known_arrows(adjacent, rules)
     sure = sorted(verdicts, key=lambda v: (v.share, -v.log_p, v.triple))
     colliders = [v.triple for v in sure if v.collider]
-    others = {v.triple: None for v in sure if not v.collider}
-
-    def of(chosen: Sequence[Triple]) -> Cpdag:
-        return _complete(names, adjacent, rules, known, chosen)
-
+    of = partial(_complete, names, adjacent, rules)
     whole = of(colliders)
     if _has_member(whole):
         return whole
+    others = [v.triple for v in sure if not v.collider]
     return _reverse_colliders(names, of, colliders, others, whole) or _drop_colliders(of, colliders) or whole
 
 
 def _reverse_colliders(
-    names: Sequence[str], of: Callable[[Sequence[Triple]], Cpdag], colliders: list[Triple], others: Iterable[Triple], cpdag: Cpdag
+    names: Sequence[str], of: Callable[[Sequence[Triple]], Cpdag], colliders: list[Triple], waiting: list[Triple], cpdag: Cpdag
 ) -> Cpdag | None:
     """The first class that has a member when more and more of the triples in the way, least sure first, are made colliders."""
-    chosen, waiting = list(colliders), dict.fromkeys(others)
+    chosen = list(colliders)
     for _ in range(MOST_REVERSED):
         inside = _in_the_way(names, cpdag)
         one = next((t for t in waiting if inside(t)), None)
         if one is None:
             return None
-        del waiting[one]
+        waiting.remove(one)
         chosen.append(one)
         cpdag = of(chosen)
         if _has_member(cpdag):
@@ -175,22 +170,17 @@ def _in_the_way(names: Sequence[str], cpdag: Cpdag) -> Callable[[Triple], bool]:
     return lambda t: names[t.z] in stuck and names[t.x] in near[names[t.z]] and names[t.y] in near[names[t.z]]
 
 
-def _known_arrows(adjacent: Bools, rules: Rules) -> list[Arrow]:
-    """The arrows (parent, child) that the rules leave no choice."""
-    may = possible(rules)
-    only = adjacent & may & ~may.T | rules.required
-    return [(int(p), int(c)) for c, p in np.argwhere(only)]
-
-
 def possible(rules: Rules) -> Bools:
     """Which arrows there may be, [child, parent]: allowed, into a child that may have parents, and not against one required."""
     result: Bools = rules.allowed & (rules.max_parents > 0)[:, None] & ~rules.required.T
     return result
 
 
-def _complete(names: Sequence[str], adjacent: Bools, rules: Rules, known: Iterable[Arrow], colliders: Iterable[Triple]) -> Cpdag:
+def _complete(names: Sequence[str], adjacent: Bools, rules: Rules, colliders: Iterable[Triple]) -> Cpdag:
+    """The class of what the rules leave no choice and of these colliders, as far as they fit together."""
     may = possible(rules)
-    parents = links(((names[p], names[c]) for p, c in known), names)[0]
+    known = np.argwhere(adjacent & may & ~may.T | rules.required).tolist()
+    parents = links(((names[p], names[c]) for c, p in known), names)[0]
     for x, z, y in colliders:
         child, two = names[z], [names[x], names[y]]
         new = [v for v in two if v not in parents[child]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +17,7 @@ from suffice.structure.methods.hill_climb import HillClimb, check_number
 from suffice.structure.methods.orientation import Majority, Orientation, Verdict, orient_edges, possible, triples
 from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.tests.independence import IndependenceTest, suitable_test
-from suffice.structure.tests.mixed_judge import judge_of
-from suffice.structure.tests.separation import Census, Judge, Questions, census, find_separators
+from suffice.structure.tests.separation import Census, Judge, Questions, census, find_separators, judge_of
 
 Pair = tuple[str, str]
 MAJORITY = Majority()
@@ -47,11 +45,7 @@ class Separations:
     """How many tests were made."""
 
     def of(self, a: str, b: str) -> tuple[tuple[str, ...] | None, float | None]:
-        """What separates two variables, if anything does, and its p-value, or else the largest; None for a pair never tested.
-
-        >>> Separations({("a", "b"): Separation(("c",), 0.4)}, {("a", "c"): 0.001}, 3).of("b", "a")
-        Separation(given=('c',), p_value=0.4)
-        """
+        """What separates two variables, if anything does, and its p-value, or else the largest; None for a pair never tested."""
         pair = min(a, b), max(a, b)
         return self.separated.get(pair, (None, self.strongest.get(pair)))
 
@@ -119,7 +113,7 @@ class PC(Method):
         ends = sorted({(t.x, t.y) for t in found})
         counted = Census(np.zeros(len(ends), np.int64), Counter(), 0)
         if self.orient.all_sets and ends:
-            asked = Questions.of(ends, skeleton.neighbours)
+            asked = Questions.of(ends, [np.flatnonzero(row) for row in skeleton.adjacent])
             # The ends of a triple are not each other's neighbours, so that all of an end's neighbours may separate them.
             most = skeleton.largest + 1 if self.max_condition is None else min(skeleton.largest + 1, self.max_condition)
             counted = census(judge, asked, most, self.alpha, problem.progress)
@@ -172,11 +166,6 @@ class Skeleton:
                 log_p[x, y] = log_p[y, x] = value if members is not None else max(value, log_p[x, y])
             k += 1
         return Skeleton(adjacent, given, log_p, n_tests, max(k - 1, 0))
-
-    @cached_property
-    def neighbours(self) -> list[Ints]:
-        """Of each variable those it is joined with."""
-        return [np.flatnonzero(row) for row in self.adjacent]
 
     def by_name(self, names: tuple[str, ...], more_tests: int) -> Separations:
         """The same by name."""

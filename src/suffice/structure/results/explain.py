@@ -5,12 +5,12 @@ They lie in the neighbourhood of the graph: which single changes its arrows and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain as joined
 from itertools import combinations
 from math import comb
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from suffice.structure.results.explanations import (
     EdgePresent,
     Explanation,
     NodeExplained,
-    NodeTested,
     PairTested,
     spell,
 )
@@ -111,54 +110,19 @@ class Neighbourhood:
         return sorted(finite, key=lambda r: (-r[0], len(r[1]), r[1]))
 
 
-class Explicable(Protocol):
-    """What an explanation is made of: `Found` has it."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-
-    @property
-    def cpdag(self) -> Cpdag: ...
-
-    @property
-    def score(self) -> float | None: ...
-
-    @property
-    def details(self) -> Any: ...
-
-    @property
-    def past(self) -> frozenset[str]: ...
-
-    @property
-    def neighbourhood(self) -> Neighbourhood: ...
-
-    def scores_by_node(self) -> dict[str, float]: ...
-
-    @property
-    def losses(self) -> dict[Edge, float]: ...
-
-    @property
-    def directions(self) -> dict[Edge, str]: ...
-
-
-def explain(found: Explicable, what: str | Sequence[str]) -> Explanation:
-    """The explanation of a node, or of an edge whether it is there or not."""
-    if isinstance(what, str) and what in found.names:
-        if found.score is not None:
-            return _node(found, what)
-        edges = sorted(e for e in (*found.cpdag.directed, *found.cpdag.undirected) if what in e)
-        return NodeTested(what, tuple(_test_of(found, a, b) for a, b in edges))
-    a, b = _edge_of(what, found.names)
-    if found.score is None:
-        return _test_of(found, a, b)
-    around = found.neighbourhood
-    parent, child = found.names.index(a), found.names.index(b)
+def explain_edge(around: Neighbourhood, cpdag: Cpdag, directions: Mapping[Edge, str], a: str, b: str) -> Explanation:
+    """The explanation of an edge, whether it is there, in either direction, or not."""
+    names = around.problem.names
+    parent, child = names.index(a), names.index(b)
     if child in around.parents[parent]:
         parent, child = child, parent
-    return _present(found, parent, child) if parent in around.parents[child] else _absent(found, parent, child)
+    if parent not in around.parents[child]:
+        return _absent(around, parent, child)
+    return _present(around, cpdag, directions[names[parent], names[child]], parent, child)
 
 
-def _edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]:
+def edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]:
+    """The two nodes of an edge as `Found.explain` takes it."""
     if isinstance(what, str):
         if not any(arrow in what for arrow in ("->", "<-", "→", "←")):
             raise unknown_node(what, names)
@@ -177,15 +141,15 @@ def _edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]
     return a, b
 
 
-def _present(found: Explicable, parent: int, child: int) -> EdgePresent:
-    around, names = found.neighbourhood, found.names
+def _present(around: Neighbourhood, cpdag: Cpdag, why: str, parent: int, child: int) -> EdgePresent:
+    names = around.problem.names
     a, b = names[parent], names[child]
     rest = toggle_parent(around.parents[child], parent)
     removed = _change(around, {child: rest})
     sets, _ = around.parent_sets(child, len(around.parents[child]), without=parent)
     others = [s for s in sets if s != rest] or sets  # the removal is told above already
     ranked = around.rank(child, others)
-    reversible = (min(a, b), max(a, b)) in found.cpdag.undirected
+    reversible = (min(a, b), max(a, b)) in cpdag.undirected
     return EdgePresent(
         parent=a,
         child=b,
@@ -194,10 +158,10 @@ def _present(found: Explicable, parent: int, child: int) -> EdgePresent:
         reversible=reversible,
         removed=removed,
         reversed=_reversal(around, parent, child),
-        equivalent=_equivalent(found, a, b) if reversible else None,
+        equivalent=_equivalent(around, cpdag, a, b) if reversible else None,
         replaced=_change(around, {child: ranked[0][1]}) if ranked else None,
         n_sets=len(sets),
-        why=found.directions[a, b],
+        why=why,
         number=next((n for n in (a, b) if not isinstance(around.problem.variables[names.index(n)], Finite)), None),
     )
 
@@ -214,20 +178,19 @@ def _reversal(around: Neighbourhood, parent: int, child: int) -> Change:
     return _change(around, new, refused)
 
 
-def _equivalent(found: Explicable, a: str, b: str) -> Change | None:
+def _equivalent(around: Neighbourhood, cpdag: Cpdag, a: str, b: str) -> Change | None:
     """The member of the class that has b -> a: what it changes and gains, which is 0 when the score is equivalent."""
-    lines = [e for e in found.cpdag.undirected if e != (min(a, b), max(a, b))]
+    lines = [e for e in cpdag.undirected if e != (min(a, b), max(a, b))]
     try:
-        member = Cpdag([*found.cpdag.directed, (b, a)], lines, nodes=found.names).completed().to_dag()
+        member = Cpdag([*cpdag.directed, (b, a)], lines, nodes=cpdag.nodes).completed().to_dag()
     except GraphError:
         return None
-    around = found.neighbourhood
     new = enumerate(around.problem.parents(member))
     return _change(around, {x: ps for x, ps in new if ps != around.parents[x]})
 
 
-def _absent(found: Explicable, parent: int, child: int) -> EdgeAbsent:
-    around = found.neighbourhood
+def _absent(around: Neighbourhood, parent: int, child: int) -> EdgeAbsent:
+    names = around.problem.names
     forward, backward = (
         _change(around, {b: toggle_parent(around.parents[b], a)}, _refusal(around, a, b))
         for a, b in ((parent, child), (child, parent))
@@ -238,7 +201,7 @@ def _absent(found: Explicable, parent: int, child: int) -> EdgeAbsent:
         sets = [toggle_parent(toggle_parent(around.parents[child], p), parent) for p in loose]
         ranked = around.rank(child, sets)
         swap = _change(around, {child: ranked[0][1]}) if ranked else None
-    return EdgeAbsent(found.names[parent], found.names[child], forward, backward, swap)
+    return EdgeAbsent(names[parent], names[child], forward, backward, swap)
 
 
 def _full(around: Neighbourhood, child: int) -> str:
@@ -274,8 +237,10 @@ def _constraint(around: Neighbourhood, parent: int, child: int) -> str:
     return f"the constraints forbid it: {broken[0]}" if broken else "it would go against required edges"
 
 
-def _node(found: Explicable, name: str) -> NodeExplained:
-    around, node = found.neighbourhood, found.names.index(name)
+def explain_node(around: Neighbourhood, name: str, score: float, losses: Mapping[Edge, float], *, past: bool) -> NodeExplained:
+    """The explanation of a node, which scores so much; `losses` are those without each edge."""
+    names = around.problem.names
+    node = names.index(name)
     own = around.parents[node]
     sets, complete = around.parent_sets(node, len(own) + 1)
     if not complete:
@@ -285,14 +250,14 @@ def _node(found: Explicable, name: str) -> NodeExplained:
     ranked = around.rank(node, sets)[:N_RUNNERS_UP]
     return NodeExplained(
         node=name,
-        parents=tuple(found.names[p] for p in own),
-        score=found.scores_by_node().get(name, 0.0),
-        losses={a: loss for (a, b), loss in found.losses.items() if b == name},
+        parents=tuple(names[p] for p in own),
+        score=score,
+        losses={a: loss for (a, b), loss in losses.items() if b == name},
         runners_up=tuple(_change(around, {node: s}) for _, s in ranked),
         n_sets=len(sets),
         complete=complete,
-        children={b: loss for (a, b), loss in found.losses.items() if a == name},
-        past=name in found.past,
+        children={b: loss for (a, b), loss in losses.items() if a == name},
+        past=past,
     )
 
 
@@ -318,13 +283,14 @@ def _penalty(around: Neighbourhood, new: dict[int, Parents]) -> float | None:
     return float(price(around.scores.weight)) * more
 
 
-def _test_of(found: Explicable, a: str, b: str) -> PairTested:
-    directed, lines = set(found.cpdag.directed), set(found.cpdag.undirected)
+def test_of(cpdag: Cpdag, details: Any, a: str, b: str) -> PairTested:
+    """What tests say of two nodes."""
+    directed, lines = set(cpdag.directed), set(cpdag.undirected)
     if (b, a) in directed:
         a, b = b, a
     line = (min(a, b), max(a, b)) in lines
     direction = "the tests leave the direction open" if line else f"{spell(a)} -> {spell(b)}" if (a, b) in directed else ""
-    given, p_value = found.details.of(a, b) if found.details is not None else (None, None)
+    given, p_value = (None, None) if details is None else details.of(a, b)
     return PairTested(a, b, line or (a, b) in directed, direction, given, p_value)
 
 

@@ -9,12 +9,10 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
 from suffice.errors import listing
 from suffice.errors.remedies import as_regression, declaration
 from suffice.graphs.text import Edge, spelling
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.constraints.rules import Parents
 from suffice.structure.problem import Problem
 from suffice.variables import Finite, Variable
 
@@ -37,13 +35,13 @@ TIME = "by time"
 """The parent lies in the past."""
 
 
-def directions(problem: Problem, rules: Rules, parents: Sequence[Parents], roots: Collection[object] = ()) -> dict[Edge, str]:
-    """Why each edge (parent, child) of a graph leads this way. `roots` are nodes that the method was told to begin with."""
+def directions(problem: Problem, method: Any, parents: Sequence[Parents]) -> dict[Edge, str]:
+    """Why each edge (parent, child) of a graph that a method found leads this way."""
     dag, names = problem.dag(list(parents)), problem.names
     pairs = [(p, c) for c, chosen in enumerate(parents) for p in chosen]
     kind = [(names[c], names[p]) for p, c in pairs if not problem.has_family(p, (c,))]
     distinct = [(names[c], names[p]) for p, c in pairs if problem.is_one_way(p, c)]
-    one_way = rules.required | ~rules.allowed.T | np.array([name in roots for name in names], bool)
+    one_way = problem.fixed_by(method)
     told = [(names[c], names[p]) for p, c in pairs if one_way[c, p]]
     past = {names[i] for i in problem.given}
     refusals = ((), kind, distinct, [*distinct, *told])
@@ -64,14 +62,7 @@ def directions(problem: Problem, rules: Rules, parents: Sequence[Parents], roots
 
 
 def model_limit(variables: Iterable[Variable], regressions: Collection[str] = ()) -> str | None:
-    """What is said before states and numbers are searched together: which directions there are, and how to have the others.
-
-    >>> from suffice import Real
-    >>> model_limit([Real("x"), Real("y")])
-    >>> print(model_limit([Finite("ill", ["no", "yes"]), Real("sbp")]))
-    'sbp' is a number beside states: an edge between them can only lead from the state to the number (conditional Gaussian), ...
-    >>> model_limit([Finite("ill", ["no", "yes"]), Real("sbp")], ["ill"])
-    """
+    """What is said before states and numbers are searched together: which directions there are, and how to have the others."""
     every = list(variables)
     numbers = [v.name for v in every if not isinstance(v, Finite)]
     states = [v.name for v in every if isinstance(v, Finite) and v.name not in regressions]
@@ -310,11 +301,7 @@ class NodeTested(Explanation):
 
 
 def spell(name: str) -> str:
-    """A name in a sentence: that of a column in the past needs no quotes.
-
-    >>> spell("x[-1]"), spell("heart rate")
-    ('x[-1]', '"heart rate"')
-    """
+    """A name in a sentence: that of a column in the past needs no quotes."""
     variable, bracket, lag = name.partition("[-")
     return name if bracket and lag.endswith("]") and lag[:-1].isdigit() and spelling(variable) == variable else spelling(name)
 
@@ -340,11 +327,7 @@ def _change_in_words(change: Change) -> str:
 
 
 def family(child: str, parents: Sequence[str]) -> str:
-    """A family for a sentence.
-
-    >>> family("xray", ("lung", "tub"))
-    'xray | lung, tub'
-    """
+    """A family for a sentence."""
     return f"{spell(child)} | {', '.join(map(spell, parents))}" if parents else f"{spell(child)} | nothing"
 
 

@@ -1,4 +1,5 @@
-"""What a search found: the graph, its score, how sure that is, and what else would have done as well."""
+"""What a search found: the graph, its score, how sure that is, and what else would have done as well; and a graph that is given,
+of which the same can be asked."""
 
 from __future__ import annotations
 
@@ -6,24 +7,24 @@ import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from suffice.errors import FitError, GraphError, quantity
+from suffice.errors import FitError, GraphError, listing, quantity
 from suffice.errors.remedies import in_python
 from suffice.graphs import Cpdag, Dag, Graph, Template
-from suffice.graphs.paths import class_edges, extension, topological_order
+from suffice.graphs.directed import DagLike
 from suffice.graphs.text import Edge
 from suffice.iteration import TraceStep
 from suffice.output.display import html_table
 from suffice.pictures import Focus, Picture, Pictured
 from suffice.structure.constraints.rules import Parents, Rules
-from suffice.structure.problem import Outcome, Problem
-from suffice.structure.results.explain import Neighbourhood, explain
-from suffice.structure.results.explanations import Explanation, directions, spell
+from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.results.explain import Neighbourhood, edge_of, explain_edge, explain_node, test_of
+from suffice.structure.results.explanations import Explanation, NodeTested, directions, spell
 from suffice.structure.results.found_graph import SearchResult
-from suffice.structure.results.plan import in_words
+from suffice.structure.results.plan import Work, in_words
 
 TELLING = 0.1
 """A gap above this says no more than that nothing is proved."""
@@ -38,7 +39,8 @@ class ScoreTie(NamedTuple):
     difference: float
 
     def __str__(self) -> str:
-        return f"{_family(self.child, self.parents)} scores as {_family(self.child, self.instead_of)} does"
+        these, those = (f"{self.child} | {', '.join(ps)}" if ps else self.child for ps in (self.parents, self.instead_of))
+        return f"{these} scores as {those} does"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -83,8 +85,8 @@ class Found(SearchResult):
         """What a method returned, its graph replaced by the member of its class that stands for the class."""
         parents, score, cpdag = None, None, outcome.cpdag
         if cpdag is None:
-            parents, score = canonical(problem, problem.rules_of(method), outcome.parents, method)
-            cpdag = class_of(problem, parents)
+            parents, score = problem.representative(outcome.parents, method)
+            cpdag = problem.class_of(parents)
         return Found(
             names=problem.names,
             cpdag=cpdag,
@@ -94,7 +96,7 @@ class Found(SearchResult):
             finished=finished,
             method=method,
             seconds=problem.progress.seconds,
-            details=getattr(outcome, "details", None),
+            details=outcome.details,
             lags=problem.lags,
             _parents=parents,
             _problem=problem,
@@ -105,7 +107,7 @@ class Found(SearchResult):
         """A graph that was found otherwise, here to be asked why it is as it is; it stands for itself, not for its class."""
         parents = tuple(problem.parents(dag))
         seconds = problem.progress.seconds
-        return Found(problem.names, class_of(problem, parents), score, (), None, finished, method, seconds, None, problem.lags,
+        return Found(problem.names, problem.class_of(parents), score, (), None, finished, method, seconds, None, problem.lags,
                      _parents=parents, _problem=problem)  # fmt: skip
 
     @cached_property
@@ -207,7 +209,7 @@ class Found(SearchResult):
         way is another model" (of regressions), in sequences also "by time"; empty when the method uses no score."""
         if self._parents is None:
             return {}
-        return directions(self.problem, self.problem.rules_of(self.method), self._parents, roots_of(self.method))
+        return directions(self.problem, self.method, self._parents)
 
     @property
     def remarks(self) -> list[str]:
@@ -238,7 +240,8 @@ class Found(SearchResult):
         differences = self.problem.scores.families(families) - own
         alike = [(f, float(d)) for f, d in zip(families, differences, strict=True) if abs(d) <= tie]
         kept = [(c, s, d) for (c, s), d in alike if around.keeps(c, s)]
-        return tuple(ScoreTie(self.names[c], self._names_of(s), self._names_of(self._parents[c]), d) for c, s, d in kept)
+        named = [tuple(self.names[p] for p in ps) for ps in self._parents]
+        return tuple(ScoreTie(self.names[c], tuple(self.names[p] for p in s), named[c], d) for c, s, d in kept)
 
     def _scene(self) -> Picture:
         graph = self.cpdag if self._parents is None else self.dag if self.lags is None else self.template
@@ -270,14 +273,27 @@ class Found(SearchResult):
 
         `what` is the name of a node, a pair (parent, child), or text such as "a -> b".
         """
-        return explain(self, what)
+        if isinstance(what, str) and what in self.names:
+            if self.score is not None:
+                score = self.scores_by_node().get(what, 0.0)
+                return explain_node(self.neighbourhood, what, score, self.losses, past=what in self.past)
+            edges = sorted(e for e in (*self.cpdag.directed, *self.cpdag.undirected) if what in e)
+            return NodeTested(what, tuple(test_of(self.cpdag, self.details, *e) for e in edges))
+        a, b = edge_of(what, self.names)
+        if self.score is None:
+            return test_of(self.cpdag, self.details, a, b)
+        return explain_edge(self.neighbourhood, self.cpdag, self.directions, a, b)
 
     def to_dict(self) -> dict[str, Any]:
-        """The facts, for JSON."""
-        return {
+        """The facts, for JSON; where a class has no member, there are no edges."""
+        try:
+            edges = [list(e) for e in self.dag.edges]
+        except GraphError:
+            edges = []
+        facts: dict[str, Any] = {
             "method": repr(self.method),
             "variables": list(self.names),
-            "edges": [list(e) for e in self._graph_edges],
+            "edges": edges,
             "directed": [list(e) for e in self.cpdag.directed],
             "undirected": [list(e) for e in self.cpdag.undirected],
             "losses": [[*e, loss] for e, loss in self.losses.items()],
@@ -289,25 +305,11 @@ class Found(SearchResult):
             "finished": self.finished,
             "seconds": self.seconds,
             "trace": [s._asdict() for s in self.trace],
-            **self._in_sequences(),
         }
-
-    def _in_sequences(self) -> dict[str, Any]:
-        if self.lags is None:
-            return {}
-        first = [None if here is None else here.to_dict() for here in self.first]
-        return {"lags": dict(self.lags), "template": [list(e) for e in self._graph_edges], "first": first}
-
-    def _names_of(self, parents: Parents) -> tuple[str, ...]:
-        return tuple(self.names[p] for p in parents)
-
-    @property
-    def _graph_edges(self) -> tuple[Edge, ...]:
-        """The edges of the graph; where a class has no member, none."""
-        try:
-            return self.dag.edges
-        except GraphError:
-            return ()
+        if self.lags is not None:
+            first = [None if here is None else here.to_dict() for here in self.first]
+            facts |= {"lags": dict(self.lags), "template": edges, "first": first}
+        return facts
 
     @property
     def _sure(self) -> str:
@@ -355,44 +357,35 @@ class Found(SearchResult):
         return {k: v for k, v in vars(self).items() if k in own} | {"_problem": None}
 
 
-def class_of(problem: Problem, parents: Sequence[Parents]) -> Cpdag:
-    """The equivalence class of a graph; an edge whose reverse has no family keeps its direction."""
-    above, names = dict(enumerate(parents)), problem.names
-    one_way = {(c, p) for c, ps in above.items() for p in ps if problem.is_one_way(p, c)}
-    arrows, lines = class_edges(topological_order(above), above, one_way)
-    return Cpdag._of_known(names, [(names[a], names[b]) for a, b in arrows], [(names[a], names[b]) for a, b in lines])
+@dataclass(frozen=True)
+class GivenGraph(Method):
+    """The graph itself, as it is, with its score, what the score loses without each edge, and `explain` of any other.
 
-
-def roots_of(method: Any) -> set[object]:
-    """The nodes that a method was told to begin with."""
-    return {getattr(method, option, None) for option in ("root", "target")}
-
-
-def canonical(
-    problem: Problem, rules: Rules, parents: Sequence[Parents], method: Any = None
-) -> tuple[tuple[Parents, ...], float]:
-    """The graph that stands for the class, and its score: always the same one, whichever member a search arrived at.
-
-    Of the members whose edges the rules allow, the extension by Dor & Tarsi (1992); what the method was told to begin with stays
-    on top. The graph found is kept when that member scores less (K2 is not score equivalent) or has more parents
-    somewhere than the rules allow.
+    >>> import suffice as sf
+    >>> rows = {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20, "z": ["p", "p", "q", "q"] * 10}
+    >>> found = sf.search(rows, method=GivenGraph("y -> x; z"))
+    >>> found.dag, round(found.losses["y", "x"], 3)
+    (Dag('y -> x; z'), 25.881)
     """
-    score, above = problem.scores.total(parents), dict(enumerate(parents))
-    roots = (getattr(method, "root", None), getattr(method, "target", None))
-    one_way = rules.required | ~rules.allowed.T | np.array([name in roots for name in problem.names], bool)
-    one_way[list(problem.regressions)] = one_way[:, list(problem.regressions)] = True
-    fixed = {(c, p) for c, ps in above.items() for p in ps if one_way[c, p]}
-    try:
-        found = extension(range(problem.n), *class_edges(topological_order(above), above, fixed))
-    except GraphError:  # two arrows that the rules fix may leave Meek's rules a class without an extension
-        return tuple(parents), score
-    other = tuple(tuple(found[i]) for i in range(problem.n))
-    other_score, constraints = problem.scores.total(other), problem.constraints
-    kept = rules.permits(other) and (constraints is None or not constraints.check(problem.dag(list(other))))
-    if other_score < score - problem.scores.tie(score) or not kept:
-        return tuple(parents), score
-    return other, other_score
 
+    dag: DagLike
+    finished: ClassVar[bool] = True
 
-def _family(child: str, parents: Sequence[str]) -> str:
-    return f"{child} | {', '.join(parents)}" if parents else child
+    def run(self, problem: Problem) -> Any:
+        graph = Dag(self.dag)
+        if lacking := sorted(set(graph.nodes) ^ set(problem.names)):
+            raise FitError(f"the graph and the columns differ: {listing(lacking)}; a graph is judged by data of all of its nodes")
+        for i, parents in enumerate(problem.parents(graph)):
+            if not problem.has_family(i, parents):
+                raise FitError(f"{problem.names[i]!r} has no distribution given its parents that this score knows")
+        return self
+
+    def to_found(self, problem: Problem, method: Any, finished: bool) -> Found:
+        """What `search` makes of it."""
+        graph = Dag(self.dag)
+        return Found.at(problem, method, graph, problem.scores.total(problem.parents(graph)), finished=finished)
+
+    def work(self, problem: Problem, rules: Rules) -> Work:
+        """What it costs: the family of each node, and that without each of its edges."""
+        families = float(problem.n + len(Dag(self.dag).edges))
+        return Work(families, {2: families})

@@ -115,7 +115,8 @@ class Plan(OneTable):
         regressions = work.families * _share(problem, problem.rules_of(method))
         if regressions:
             scans += PASSES * max(work.tables, default=1)
-            seconds += regressions * _per_regression(rows, sizes, work)
+            parents = sum((k - 1) * n for k, n in work.tables.items()) / sum(work.tables.values())  # of a family on average
+            seconds += regressions * seconds_each(rows, 1.0 + parents * float(np.maximum(sizes - 1, 1).mean()))
         away = isinstance(data, Data) and not data.engine.near
         if away and n_real == 0 and not _one_by_one(problem):
             scans = _passes(problem, rows, sizes, work)
@@ -191,12 +192,7 @@ def check(plan: Plan, memory_limit: float | None) -> None:
 
 
 def in_words(method: Any) -> str:
-    """A method with the options that are not its defaults.
-
-    >>> from suffice import HillClimb
-    >>> in_words(HillClimb(max_parents=3))
-    'HillClimb(max_parents=3)'
-    """
+    """A method with the options that are not its defaults."""
     given = [
         f"{name}={getattr(method, name)!r}"
         for name, f in getattr(type(method), "__dataclass_fields__", {}).items()
@@ -352,12 +348,6 @@ def _share(problem: Problem, rules: Rules) -> float:
     sizes = zip(rules.allowed.sum(1).tolist(), rules.max_parents.tolist(), strict=True)
     sets = np.array([sum(_choose(c, k) for k in range(min(c, most) + 1)) for c, most in sizes])
     return float(sets[list(problem.regressions)].sum() / sets.sum())
-
-
-def _per_regression(rows: float, sizes: np.typing.NDArray[np.float64], work: Work) -> float:
-    """Seconds for each, with as many parents as families have on average."""
-    parents = sum((k - 1) * n for k, n in work.tables.items()) / sum(work.tables.values())
-    return seconds_each(rows, 1.0 + parents * float(np.maximum(sizes - 1, 1).mean()))
 
 
 def _grouping(rows: float, sizes: np.typing.NDArray[np.float64], n_real: int, work: Work) -> float:

@@ -14,15 +14,10 @@ import numpy as np
 from suffice.basis.arrays import Array, Ints
 from suffice.engines.steps.bits import BitStep, Counts
 from suffice.statistics import Statistics
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.constraints.rules import Rules
 from suffice.structure.scoring.finite_scores import DENSE, FiniteScores, room_for
-from suffice.structure.scoring.local_scores import (
-    Family,
-    ScoreSource,
-    families_in,
-    in_memory,
-)
-from suffice.structure.scoring.parent_sets import Level, Sets, by_size, lattice
+from suffice.structure.scoring.local_scores import Family, ScoreSource, families_in, in_memory
+from suffice.structure.scoring.parent_sets import Level, Sets, by_size, keys_of, lattice
 from suffice.variables import Finite
 
 
@@ -40,8 +35,7 @@ class DistantScores(FiniteScores):
     def survey(self, rules: Rules) -> None:
         self._score_lattice(rules.without_parents(self.given), prune=False)
 
-    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        return ScoreSource._toggles(self, child, parents, candidates)
+    toggles = ScoreSource.toggles
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
         return self.families(families_in(sets, axis))
@@ -49,7 +43,8 @@ class DistantScores(FiniteScores):
     def _fresh(self, families: Sequence[Family]) -> Array:
         if not self._surveyed and self.n > 1:
             self._score_lattice(Rules.free(self.n, 1), prune=False)  # singles are not asked for without pairs
-        return np.concatenate([np.empty(0), *map(self._in_one_pass, in_memory(families, self._cells, self.room))])
+        parts = in_memory(families, lambda f: float(np.prod(self.sizes[[f[0], *f[1]]].astype(float)).clip(0, DENSE)), self.room)
+        return np.concatenate([np.empty(0), *map(self._in_one_pass, parts)])
 
     def _in_one_pass(self, families: Sequence[Family]) -> Array:
         """The scores of families whose tables fit into memory together."""
@@ -66,9 +61,6 @@ class DistantScores(FiniteScores):
             scores[new[order]] = super()._of_sets(sets, axis)
         return scores
 
-    def _cells(self, family: Family) -> float:
-        return float(np.prod(self.sizes[[family[0], *family[1]]].astype(float)).clip(0, DENSE))
-
     def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Without leaving out what its price forbids: that would take the singles' pass first, and a climb asks for all."""
         levels = lattice(rules, self.watch)
@@ -81,7 +73,7 @@ class DistantScores(FiniteScores):
         for level, of_level in zip(levels, scores, strict=True):
             n, size = level.sets.shape
             if n >= len(self._surveyed.get(size, ((),))[0]):
-                self._surveyed[size] = self._keys(level.sets), of_level
+                self._surveyed[size] = keys_of(level.sets, self.n), of_level
         return levels, [s.copy() for s in scores]
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
@@ -109,16 +101,9 @@ class DistantScores(FiniteScores):
         keys, scores = self._surveyed.get(sets.shape[1], (np.zeros(0, np.int64), np.zeros((0, 0))))
         if not len(keys):
             return None
-        wanted = self._keys(sets)
+        wanted = keys_of(sets, self.n)
         place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         return scores[place] if (keys[place] == wanted).all() else None
-
-    def _keys(self, sets: Sets) -> Ints:
-        """A number for each set of one size, in the order of their members."""
-        keys = np.zeros(len(sets), np.int64)
-        for column in sets.T:
-            keys = keys * self.n + column
-        return keys
 
 
 class GatheredTables:
@@ -167,8 +152,7 @@ class GatheredScores(FiniteScores):
     def serves(data: Any) -> bool:
         return isinstance(data, Statistics) and data.max_parents is not None and data.flat.whole
 
-    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        return ScoreSource._toggles(self, child, parents, candidates)
+    toggles = ScoreSource.toggles
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
         self.watch()

@@ -37,11 +37,7 @@ DENSE = 2**22
 
 
 def room_for(memory_limit: float | None) -> int:
-    """The cells of tables for which a scan is made.
-
-    >>> room_for(None) == 16 * TABLES
-    True
-    """
+    """The cells of tables for which a scan is made."""
     return int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))
 
 
@@ -66,10 +62,13 @@ class Toggles:
     def of(self, block: BitBlock) -> tuple[Array, Array]:
         from suffice.kernels.counting.local_scores import toggle_scores
 
-        added, taken = np.empty(len(self.new)), np.empty(len(self.prefix) - 1 if self.less else 0)
-        prefix = np.array([self.prefix], np.int32)
-        toggle_scores(block.rows(self.layout), prefix, self.new, self.form, added, taken)
+        added, taken = self.room()
+        toggle_scores(block.rows(self.layout), np.array([self.prefix], np.int32), self.new, self.form, added, taken)
         return added, taken
+
+    def room(self) -> tuple[Array, Array]:
+        """Where the scores go."""
+        return np.empty(len(self.new)), np.empty(len(self.prefix) - 1 if self.less else 0)
 
 
 class FiniteScores(ScoreSource):
@@ -92,23 +91,29 @@ class FiniteScores(ScoreSource):
         self.logs = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
         self.form: Form = (*form, self.logs, self.scale)
 
-    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        gone = [c for c in candidates if c in parents]
         new = np.array([c for c in candidates if c not in parents], np.int32)
-        prefix, less = (*parents, child), len(new) < len(candidates)
+        prefix = (*parents, child)
         cells = math.prod(int(self.sizes[v]) for v in prefix)
         if not len(new) or cells * int(self.sizes[new].max()) > DENSE:
-            return super()._toggles(child, parents, candidates)
-        if self.bitmaps.few(cells, new):
-            added, taken = self.bitmaps.bits.at_once(Toggles(self.bitmaps.layout, self.form, prefix, new, less))
-        else:
-            from suffice.kernels.counting.local_scores import score_toggles
+            return super().toggles(child, parents, candidates)
+        step = Toggles(self.bitmaps.layout, self.form, prefix, new, bool(gone))
+        asked = ["toggles", child, *parents, -1, len(candidates), *candidates[:1], *candidates[-1:]]
+        count = self.bitmaps.bits.at_once if self.bitmaps.few(cells, new) else self._extend
+        added, taken = self.memory.answer(asked, partial(count, step))
+        scores = np.full(self.n, np.nan)
+        scores[new], scores[gone] = added, taken[[parents.index(c) for c in gone]]
+        return scores
 
-            added, taken = np.empty(len(new)), np.empty(len(parents) if less else 0)
-            tables, at = self.bitmaps.count_extensions(prefix, new)
-            score_toggles(tables, at, self.sizes, np.array(prefix, np.int32), new, self.form, added, taken)
-        scores = np.empty(self.n)
-        scores[new], scores[list(parents[: len(taken)])] = added, taken
-        return scores[list(candidates)]
+    def _extend(self, step: Toggles) -> tuple[Array, Array]:
+        """The same from tables of their own, counted in threads, or row by row."""
+        from suffice.kernels.counting.local_scores import score_toggles
+
+        added, taken = step.room()
+        tables, at = self.bitmaps.count_extensions(step.prefix, step.new)
+        score_toggles(tables, at, self.sizes, np.array(step.prefix, np.int32), step.new, self.form, added, taken)
+        return added, taken
 
     def _family_terms(self, sets: Sets, axis: Ints, tables: Counts, at: Ints) -> Ints:
         """The likelihoods or evidences of the children at place axis[g] of sets[g] from the tables of these."""

@@ -85,10 +85,6 @@ class ConfigurationMoments(NamedTuple):
     exact: bool = False
 
     @property
-    def size(self) -> int:
-        return self.scatter.size
-
-    @property
     def crossed(self) -> bool:
         """Whether products of different columns are there."""
         return self.scatter.ndim == 3
@@ -287,7 +283,12 @@ class HybridScores(ScoreSource):
                 width, n = self._width(wanted[p]), self._configurations(p)
                 tables[p] = ConfigurationMoments.of(sums[at : at + n * width].reshape(n, width), k)
                 at += n * width
-            self._keep(tables)
+            self._known = {p: t for p, t in self._known.items() if p not in tables} | tables
+            room = KEPT  # the newest of them, where they are many
+            for p in reversed(tuple(self._known)):
+                room -= self._known[p].scatter.size
+                if room < 0:
+                    del self._known[p]
         return tables
 
     def about(self, wanted: Sequence[Parents]) -> dict[Parents, ConfigurationMoments]:
@@ -313,15 +314,6 @@ class HybridScores(ScoreSource):
         )
         return GroupedSums(self._finite, self._reals, self._centre, self._scale, ways, int(ends[-1]))
 
-    def _keep(self, tables: dict[Parents, ConfigurationMoments]) -> None:
-        """Keep tables for later questions, the newest of them where they are many."""
-        self._known = {p: t for p, t in self._known.items() if p not in tables} | tables
-        room = KEPT
-        for p in reversed(tuple(self._known)):
-            room -= self._known[p].size
-            if room < 0:
-                del self._known[p]
-
     def about_own_means(self, wanted: Iterable[Parents]) -> Iterator[tuple[Parents, ConfigurationMoments]]:
         """Moments about the groups' own means, some sets of finite parents at a time."""
         squares = len(self._reals) ** 2
@@ -343,11 +335,7 @@ class HybridScores(ScoreSource):
 
 
 def most_families(weight: float) -> int:
-    """How many families are scored within some seconds: by experience a row adds about half a number for each.
-
-    >>> most_families(1e3), most_families(1e7)
-    (9302325, 13315)
-    """
+    """How many families are scored within some seconds: by experience a row adds about half a number for each."""
     return int(20.0 / (2e-6 + 0.5 * PER_NUMBER * weight))
 
 

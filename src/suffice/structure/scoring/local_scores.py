@@ -48,11 +48,7 @@ SLOW = 30_000
 
 
 def in_memory(items: Iterable[T], size: Callable[[T], float], most: float, most_items: float = math.inf) -> Iterator[list[T]]:
-    """The items in parts that are not larger than `most` together, unless one is by itself.
-
-    >>> list(in_memory([3, 1, 2, 9], float, 5))
-    [[3, 1], [2], [9]]
-    """
+    """The items in parts that are not larger than `most` together, unless one is by itself."""
     part: list[T] = []
     total = 0.0
     for item in items:
@@ -126,12 +122,10 @@ class ScoreSource:
         """What is to be said of a graph that was found."""
         return []
 
-    def toggles(self, child: int, parents: Parents, candidates: Sequence[int] | None = None) -> Array:
-        """The child's score with each variable put in or taken out of its parents; NaN for the child, and for no candidates."""
-        chosen = [i for i in (range(self.n) if candidates is None else candidates) if i != child]
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+        """The child's score with each candidate put into its parents, or taken out if it is one of them; NaN for others."""
         result = np.full(self.n, np.nan)
-        asked = ["toggles", child, *parents, -1, len(chosen), *chosen[:1], *chosen[-1:]]
-        result[chosen] = self.memory.answer(asked, partial(self._toggles, child, parents, chosen))
+        result[list(candidates)] = self.families([(child, toggle_parent(parents, c)) for c in candidates])
         return result
 
     def ahead(self, families: Iterable[Family]) -> None:
@@ -180,10 +174,6 @@ class ScoreSource:
             scores[-1][which, axis] = self.memory.answer(asked, partial(self._of_sets, sets, axis))
         return levels, scores
 
-    def _toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        """The scores of the child when each candidate is put into the parents, or taken out if it is one of them."""
-        return self.families([(child, toggle_parent(parents, c)) for c in candidates])
-
     def _fresh(self, families: Sequence[Family]) -> Array:
         """The scores of families that were not asked for before."""
         result = np.empty(len(families))
@@ -197,11 +187,7 @@ class ScoreSource:
 
 
 def about(families: Sequence[Family]) -> list[int]:
-    """Which families these are, in a few numbers: how many, a sum of the first ones, and the last.
-
-    >>> about([(0, ()), (2, (0, 1))])
-    [2, 2490138884, 2, 0, 1]
-    """
+    """Which families these are, in a few numbers: how many, a sum of the first ones, and the last."""
     return [len(families), zlib.crc32(repr(list(families[:100])).encode()), families[-1][0], *families[-1][1]]
 
 

@@ -50,12 +50,7 @@ class Level:
 
 
 def families_of(sets: Sets, rules: Rules) -> Bools:
-    """[set, place]: which members of which sets may be the child of all the others.
-
-    >>> families_of(np.array([[0, 1], [0, 2]]), Rules.free(3).without_parents([0]))
-    array([[False,  True],
-           [False,  True]])
-    """
+    """[set, place]: which members of which sets may be the child of all the others."""
     n, size = len(rules.allowed), sets.shape[1]
     result = np.asarray(rules.max_parents[sets] >= size - 1)
     if rules.allowed.sum() == n * (n - 1) and not rules.required.any():
@@ -86,11 +81,7 @@ def by_size(families: Sequence[tuple[int, Parents]]) -> list[tuple[Ints, Sets, I
 
 
 def pieces(n: int, watch: Callable[[], object]) -> Iterator[slice]:
-    """Ranges of n sets, so short that whoever may stop the work, `watch`, is heard between them.
-
-    >>> list(pieces(3, list))
-    [slice(0, 3, None)]
-    """
+    """Ranges of n sets, so short that whoever may stop the work, `watch`, is heard between them."""
     for first in range(0, n, PIECE):
         watch()
         yield slice(first, min(first + PIECE, n))
@@ -109,9 +100,9 @@ def lattice(rules: Rules, watch: Callable[[], object] = lambda: None) -> list[Le
             break
         keys, sub = np.empty(len(sets), np.int64), np.empty(sets.shape, np.int64)
         for part in pieces(len(sets), watch):
-            keys[part] = _keys(sets[part], n)
+            keys[part] = keys_of(sets[part], n)
             for j in range(size):
-                sub[part, j] = np.searchsorted(below, _keys(np.delete(sets[part], j, axis=1), n))
+                sub[part, j] = np.searchsorted(below, keys_of(np.delete(sets[part], j, axis=1), n))
         levels.append(Level(sets, sub))
         below = keys
     return levels
@@ -142,9 +133,9 @@ def _needed_sets(rules: Rules, size: int, watch: Callable[[], object]) -> Sets:
         if size - 1 <= most:
             parents = _subsets(candidates, size - 1, watch)
             family = np.sort(np.column_stack([parents, np.full(len(parents), child, np.int32)]), axis=1)
-            keys.append(_keys(family, n))
+            keys.append(keys_of(family, n))
         if size <= most:
-            keys.append(_keys(_subsets(candidates, size, watch), n))
+            keys.append(keys_of(_subsets(candidates, size, watch), n))
         total += sum(len(k) for k in keys[-2:])
         if total > 4 * MOST:
             raise _too_many(total, size)
@@ -165,7 +156,7 @@ def _subsets(candidates: Sets, size: int, watch: Callable[[], object]) -> Sets:
     return candidates[sets]
 
 
-def _keys(sets: Sets, n: int) -> Ints:
+def keys_of(sets: Sets, n: int) -> Ints:
     """One number for each set, in the order of the sets."""
     size = sets.shape[1]
     if float(n) ** size >= 2.0**63:
@@ -189,10 +180,6 @@ class ParentSets:
     """The sets of child i are rows first[i]:first[i+1], best first; `masks[row]` has the bit of each parent, 64 in a word.
 
     Every child has at least one set. Of sets that score alike the smaller comes first, then the earlier by name.
-
-    >>> sets = ParentSets.of(2, [(0, (), -3.0), (0, (1,), -1.0), (1, (), -2.0)])
-    >>> sets.of_child(0)
-    [((1,), -1.0), ((), -3.0)]
     """
 
     first: Ints
@@ -200,9 +187,21 @@ class ParentSets:
     masks: npt.NDArray[np.uint64]
 
     @staticmethod
-    def of(n: int, families: Sequence[tuple[int, Parents, float]]) -> ParentSets:
-        """From (child, parents, score)."""
-        return _collect(n, [(np.array([c]), np.array([s]), np.array([parents], np.int32)) for c, parents, s in families])
+    def of(n: int, parts: Sequence[tuple[Ints, Array, Sets]]) -> ParentSets:
+        """From children, scores and parents, of families of any sizes."""
+        top = max(p[2].shape[1] for p in parts)
+        child = np.concatenate([p[0] for p in parts])
+        score = np.concatenate([p[1] for p in parts])
+        size = np.concatenate([np.full(len(p[0]), p[2].shape[1]) for p in parts])
+        members = np.concatenate([np.pad(p[2], ((0, 0), (0, top - p[2].shape[1])), constant_values=-1) for p in parts])
+        order = np.lexsort((*members.T[::-1], size, -score, child))
+        masks = np.zeros((len(order), max(1, -(-n // 64))), np.uint64)
+        for j in range(top):
+            m = members[order, j]
+            rows = np.flatnonzero(m >= 0)
+            masks[rows, m[rows] // 64] |= np.uint64(1) << (m[rows] % 64).astype(np.uint64)
+        first = np.searchsorted(child[order], np.arange(n + 1)).astype(np.int64)
+        return ParentSets(first, score[order], masks)
 
     def pack(self) -> Packed:
         """These sets for a checkpoint."""
@@ -231,16 +230,11 @@ class ParentSets:
 
     @cached_property
     def parents(self) -> list[Parents]:
-        """Those of every set."""
+        """The members of every set."""
         return self.members()
 
     def below(self, roots: Collection[int]) -> tuple[ParentSets, Ints]:
-        """The sets of the other children without these parents, in the same order, and the row of each here.
-
-        >>> sets, rows = ParentSets.of(2, [(0, (), 0.0), (1, (0,), -1.0), (1, (), -2.0)]).below([0])
-        >>> sets.of_child(0), rows
-        ([((), -1.0), ((), -2.0)], array([1, 2]))
-        """
+        """The sets of the other children without these parents, in the same order, and the row of each here."""
         if not roots:
             return self, np.arange(len(self))
         others = np.array([i for i in range(self.n) if i not in roots], np.int64)
@@ -275,7 +269,7 @@ def choose(
     from suffice.kernels.counting.local_scores import prune as beats
 
     best: Array = np.zeros((1, 1))
-    parts: list[tuple[Ints, Array, npt.NDArray[np.int32]]] = []
+    parts: list[tuple[Ints, Array, Sets]] = []
     for level, score in zip(levels, scores, strict=True):
         keep, reached, sets = np.empty(score.shape, bool), np.empty(score.shape), level.sets
         for part in pieces(len(sets), watch):
@@ -287,21 +281,4 @@ def choose(
         for j in range(sets.shape[1]):
             g = np.flatnonzero(keep[:, j])
             parts.append((sets[g, j].astype(np.int64), score[g, j], np.delete(sets[g], j, axis=1)))
-    return _collect(len(rules.allowed), parts)
-
-
-def _collect(n: int, parts: list[tuple[Ints, Array, npt.NDArray[np.int32]]]) -> ParentSets:
-    """The families of all sizes, per child, best first, of equals the smaller and then the earlier."""
-    top = max(p[2].shape[1] for p in parts)
-    child = np.concatenate([p[0] for p in parts])
-    score = np.concatenate([p[1] for p in parts])
-    size = np.concatenate([np.full(len(p[0]), p[2].shape[1]) for p in parts])
-    members = np.concatenate([np.pad(p[2], ((0, 0), (0, top - p[2].shape[1])), constant_values=-1) for p in parts])
-    order = np.lexsort((*members.T[::-1], size, -score, child))
-    masks = np.zeros((len(order), max(1, -(-n // 64))), np.uint64)
-    for j in range(top):
-        m = members[order, j]
-        rows = np.flatnonzero(m >= 0)
-        masks[rows, m[rows] // 64] |= np.uint64(1) << (m[rows] % 64).astype(np.uint64)
-    first = np.searchsorted(child[order], np.arange(n + 1)).astype(np.int64)
-    return ParentSets(first, score[order], masks)
+    return ParentSets.of(len(rules.allowed), parts)

@@ -19,7 +19,7 @@ from suffice.errors.remedies import as_regression
 from suffice.families.design import ParameterLayout, terms
 from suffice.families.regressions.glm import MAX_PARAMETERS
 from suffice.families.regressions.regression_batches import Standardised
-from suffice.families.regressions.regression_suprema import BatchClimb, RegressionChild, Supremum, climb_all, column_products
+from suffice.families.regressions.regression_suprema import RegressionChild, Supremum, climb_all, column_products
 from suffice.iteration import Packed
 from suffice.scores import Evidence
 from suffice.structure.constraints.rules import Parents
@@ -44,11 +44,7 @@ PER_REGRESSION = 8e-5
 
 
 def seconds_each(weight: float, columns: float = 4.0) -> float:
-    """About how long one regression of so many rows takes.
-
-    >>> round(seconds_each(1e5), 3)
-    0.008
-    """
+    """About how long one regression of so many rows takes."""
     return PER_REGRESSION + PASSES * PER_ROW * columns * weight
 
 
@@ -97,18 +93,14 @@ class RegressionScores(ScoreSource):
         result = np.empty(len(sets))
         if not mine.all():
             result[~mine] = self.others._of_sets(sets[~mine], axis[~mine])
-        if mine.any():
-            result[mine] = self._score_regressions(families_in(sets[mine], axis[mine]))
-        return result
-
-    def _score_regressions(self, families: Sequence[Family]) -> Array:
-        """The scores of regressions; those not yet known are fitted."""
+        families = families_in(sets[mine], axis[mine])
         new = [f for f in families if f not in self.known and self._has_room(f)]
         most = max(1.0, ROWS_A_PASS / max(1, self.data.n_rows))
         for part in in_memory(new, lambda f: float(self._layout(f).size) ** 2, KEPT, most):
             asked = ["regressions", *about(part)]
             self.fits.answer(asked, partial(self._fit, part), partial(self._pack, part), partial(self._unpack, part))
-        return np.array([self.known[f] for f in families])
+        result[mine] = [self.known[f] for f in families]
+        return result
 
     def _has_room(self, family: Family) -> bool:
         """Whether there is room for the curvature of a regression; one without is left out."""
@@ -126,7 +118,10 @@ class RegressionScores(ScoreSource):
         groups: dict[tuple[int, int], list[Family]] = {}
         for f in families:
             groups.setdefault((f[0], self._n_columns(f)), []).append(f)
-        climbs = [self._climb(child, group) for (child, _), group in groups.items()]
+        climbs = []
+        for (child, _), group in groups.items():
+            own, starts = [self._variables(parents) for _, parents in group], np.stack([self._start(f) for f in group])
+            climbs.append(self.children[child].climb(self.standardised, own, starts, self.products))
         self.n_fits += len(families)
         watch = partial(self.watch, f"{self.n_fits:,} regressions")
         self.n_passes += climb_all(self.data, self.standardised, climbs, watch, self.threads)
@@ -152,11 +147,6 @@ class RegressionScores(ScoreSource):
                 self.theta[family] = thetas[at : at + size]
             at += size
         self._n_kept += at
-
-    def _climb(self, child: int, group: Sequence[Family]) -> BatchClimb:
-        own = [self._variables(parents) for _, parents in group]
-        starts = np.stack([self._start(f) for f in group])
-        return self.children[child].climb(self.standardised, own, starts, self.products)
 
     def _score_of(self, family: Family, found: Supremum) -> float:
         """The score of a regression, of which what matters is kept."""

@@ -1,15 +1,16 @@
 """Separation: given which sets of others is each of many pairs of variables independent?
 
 A `Questions` says which pairs, and from which pools of others the sets are taken; a judge answers them in batches, in one of
-three ways: tables counted from rows in memory, a matrix of correlations, or statistics gathered from data of any size.
+four ways: tables counted from rows in memory, a matrix of correlations, moments within configurations of finite variables, or
+statistics gathered from data of any size.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from itertools import islice
 from math import prod
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -24,14 +25,21 @@ from suffice.engines.engine import Bits
 from suffice.engines.steps.bits import BitBlock, BitLayout
 from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.iteration import Memory, Packed
+from suffice.scores import BIC
+from suffice.statistics import Request
 from suffice.structure.constraints.rules import Parents
 from suffice.structure.problem import Problem
+from suffice.structure.scoring.hybrid_scores import NUMBERS, HybridScores
 from suffice.structure.scoring.local_scores import CELLS, in_memory
 from suffice.structure.tests.independence import (
     ChiSquared,
+    FisherZ,
     GSquared,
     IndependenceTest,
+    LikelihoodRatio,
     MutualInformation,
+    Strata,
+    correlations,
 )
 from suffice.variables import Finite
 
@@ -319,9 +327,64 @@ class GatheringJudge(Judge):
         return result
 
 
-def judge_of_tables(problem: Problem, test: IndependenceTest) -> Judge:
-    """The fastest judge by a test of tables, or by any that has no judge of its own."""
+class MixedJudge(Judge):
+    """Log p-values of `LikelihoodRatio`: tables of finite variables alone as ever, the others from moments, a pass a batch."""
+
+    batch = 2**13
+    threads: int | None = 1  # a pass has threads of its own
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._real = np.array([not isinstance(v, Finite) for v in problem.variables])
+        self._place = np.where(self._real, np.cumsum(self._real), np.cumsum(~self._real)) - 1
+        self._sizes = [v.n_states if isinstance(v, Finite) else 0 for v in problem.variables]
+        self._moments = HybridScores(problem.data, problem.variables, BIC(), threads=problem.threads)
+
+    @cached_property
+    def _of_finite(self) -> Any:
+        """Who tests finite variables given finite ones."""
+        finite = tuple(v for v in self.problem.variables if isinstance(v, Finite))
+        return judge_of(replace(self.problem, variables=finite), GSquared(adjusted=True))
+
+    def log_p(self, pairs: Ints, owner: Ints, sets: Ints, enough: float) -> Array:
+        ends = np.sort(pairs[owner], axis=1)
+        members = np.column_stack([sets, ends])
+        result, real = np.zeros(len(owner)), self._real[members]
+        tables = np.flatnonzero(~real.any(1))
+        if len(tables):
+            asked, inverse = np.unique(owner[tables], return_inverse=True)
+            places = self._place.astype(np.int32)
+            some = (
+                np.ascontiguousarray(places[pairs[asked]]),
+                inverse.astype(np.int32),
+                np.ascontiguousarray(places[sets[tables]]),
+            )
+            result[tables] = self._of_finite.log_p(*some, enough)
+        groups: dict[Parents, dict[tuple[Parents, int], list[int]]] = {}
+        for t in np.flatnonzero(real.any(1)).tolist():
+            finite = members[t][~real[t]]
+            pair = tuple(int(v) for v in ends[t] if not self._real[v])
+            groups.setdefault(tuple(sorted(finite.tolist())), {}).setdefault((pair, len(finite)), []).append(t)
+        squares = float(self._real.sum()) ** 2
+        for part in in_memory(groups, lambda finite: float(prod(self._sizes[v] for v in finite)) * squares, NUMBERS):
+            self.problem.progress.check()
+            for finite, moments in self._moments.about(part).items():  # which one pass over the rows fills
+                for (pair, _), tests in groups[finite].items():
+                    strata = Strata.of(moments, [self._sizes[v] for v in finite], [finite.index(v) for v in pair])
+                    rows = members[tests]
+                    numbers = self._place[rows[self._real[rows]]].reshape(len(tests), -1)
+                    result[tests] = strata.answers(numbers.astype(np.int32))[:, 2]
+        return result
+
+
+def judge_of(problem: Problem, test: IndependenceTest) -> Judge:
+    """The fastest judge by a test for this data; one that has no judge of its own is asked table by table."""
     data, names = problem.data, problem.names
+    if type(test) is FisherZ:
+        moments = data.gather([Request((), names)], threads=problem.threads).moments((), names)
+        return CorrelationJudge(correlations(moments), moments.total, problem.threads)
+    if isinstance(test, LikelihoodRatio):
+        return MixedJudge(problem)
     if not isinstance(data, Data) or type(test) not in (GSquared, ChiSquared, MutualInformation):
         return GatheringJudge(problem, test)
     finite = [v for v in problem.variables if isinstance(v, Finite)]

@@ -14,15 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.basis.arrays import Array, Ints
+from suffice.basis.arrays import Array
 from suffice.engines.bitmaps import merge_equal_rows
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import DataError, FitError, listing
 from suffice.statistics import Statistics
-from suffice.structure.undirected.coded_regression import CodedRegression, Measured, Trial
-from suffice.structure.undirected.node_columns import NodeColumns
+from suffice.structure.undirected.coded_regression import CodedRegression, Measured, NodeColumns, Trial
 from suffice.structure.undirected.node_regressions import NodeFit, NodeRegressions
 from suffice.variables import Finite, Real, Variable
 
@@ -43,16 +42,6 @@ class ColumnProducts(Step[Array]):
         return total
 
 
-class NodeAt(NamedTuple):
-    """A node, the columns that its neighbours may come from (0, the constant one, first), and their effects θ[column, code]."""
-
-    node: int
-    columns: Ints
-    theta: Array
-    curved: bool
-    """Whether the second derivatives are wanted."""
-
-
 class LossSlopes(NamedTuple):
     """Of some nodes, at their θ: −log-likelihoods, their gradients [code of the node, column], and second derivatives between the
     columns of each, as blocks [column, code, column, code]; a matrix without cells where they are not wanted."""
@@ -64,24 +53,27 @@ class LossSlopes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NodeSlopes(Step[LossSlopes]):
-    """The slopes of the log-likelihoods of some finite nodes, summed over rows. Nodes of two states are first."""
+    """The slopes of the log-likelihoods of some finite nodes, summed over rows. Nodes of two states are first.
+
+    Of each, θ has the active columns only: those that its neighbours may come from, and 0, the constant one, first.
+    """
 
     columns: NodeColumns
-    nodes: tuple[NodeAt, ...]
+    nodes: tuple[Trial, ...]
 
     def of(self, block: Block) -> LossSlopes:
         codes = np.cumsum([0, *(at.theta.shape[1] for at in self.nodes)])
         loss, gradient = np.zeros(len(self.nodes)), np.zeros((int(codes[-1]), int(self.columns.first[-1])))
         hessian = tuple(np.zeros((at.theta.size * at.curved,) * 2) for at in self.nodes)
         n_two = sum(at.theta.shape[1] == 1 for at in self.nodes)
-        most = max(len(at.columns) for at in self.nodes)
+        most = max(len(at.active) for at in self.nodes)
         space = np.empty(0)
         for X, weight, rows in pieces(self.columns, block):
             n = X.shape[1]
             space = space if space.size >= most * n else np.empty(most * n)  # new memory for each node costs more than the work
             residual = np.empty((int(codes[-1]), n))
             for i, at in enumerate(self.nodes):
-                own = np.take(X, at.columns, 0, out=space[: len(at.columns) * n].reshape(-1, n), mode="clip")
+                own = np.take(X, at.active, 0, out=space[: len(at.active) * n].reshape(-1, n), mode="clip")
                 eta = np.dot(at.theta.T, own, out=residual[codes[i] : codes[i + 1]])
                 if i < n_two:
                     self._two_states(own, weight, X[self.columns.at(at.node)], eta, loss[i : i + 1], hessian[i])
@@ -102,7 +94,7 @@ class NodeSlopes(Step[LossSlopes]):
             own *= root
             hessian += own @ own.T
 
-    def _many_states(self, own: Array, weight: Array, state: npt.NDArray[Any], eta: Array, at: NodeAt, hessian: Array) -> float:
+    def _many_states(self, own: Array, weight: Array, state: npt.NDArray[Any], eta: Array, at: Trial, hessian: Array) -> float:
         from suffice.kernels.regressions.lassos import many_states
 
         n = len(eta)
@@ -136,16 +128,7 @@ STEPS = 200
 
 
 class CodedNodes(NodeRegressions):
-    """Group lassos of finite columns, or of finite and real ones, coded as numbers (see `node_columns`), by passes over the rows.
-
-    >>> from suffice import scan
-    >>> data = scan({"a": list("uuuuvvvv") * 9, "b": list("uuuvvvvu") * 9, "c": list("uv") * 36})
-    >>> nodes = CodedNodes.of(data, list(data.schema.values()))
-    >>> nodes.fit(np.full((3, 3), 0.05)).strengths.round(3)
-    array([[0.   , 1.238, 0.   ],
-           [1.238, 0.   , 0.   ],
-           [0.   , 0.   , 0.   ]])
-    """
+    """Group lassos of finite columns, or of finite and real ones, coded as numbers (`NodeColumns`), by passes over the rows."""
 
     def __init__(self, rows: Data, columns: NodeColumns, threads: int) -> None:
         self.rows, self.columns, self.threads, self.weight = rows, columns, threads, rows.weight
@@ -191,7 +174,7 @@ class CodedNodes(NodeRegressions):
         """Nothing is said of a node in a state that no row had here: no penalty could foresee it."""
         rows = test.take(self.columns.names)
         products = np.empty((0, 0)) if all(self.columns.finite) else self._products(rows)
-        return np.array([rows.weight * float(self._log_likelihoods(fit.coefficients, rows, products).sum()) for fit in fits])
+        return np.array([rows.weight * self._log_likelihood(fit.coefficients, rows, products) for fit in fits])
 
     def _products(self, rows: Data) -> Array:
         total: Array = rows.fold(ColumnProducts(self.columns), threads=self.threads, what="products of columns")
@@ -219,7 +202,7 @@ class CodedNodes(NodeRegressions):
         if not trials:
             return {}
         order = sorted(trials, key=lambda t: t.theta.shape[1] > 1)
-        asked = tuple(NodeAt(t.node, t.active, t.theta[t.active], t.curved) for t in order)
+        asked = tuple(t._replace(theta=t.theta[t.active]) for t in order)
         total = rows.fold(NodeSlopes(self.columns, asked), threads=threads)
         codes = np.cumsum([0, *(at.theta.shape[1] for at in asked)])
         slopes = [np.ascontiguousarray(total.gradient[a:b].T) for a, b in pairwise(codes.tolist())]
@@ -247,24 +230,22 @@ class CodedNodes(NodeRegressions):
 
     def _normal(self, losses: Array, own: Array) -> Array:
         """The mean of ln p of each node from its losses: of a real one, in standard units, at the variance of its `own` loss."""
-        plain = np.array(self.columns.finite) | np.array(
-            self.columns.constant
-        )  # of a column of one value there is nothing to say
+        plain = np.array(self.columns.finite) | np.array(self.columns.constant)  # of one value there is nothing to say
         variance = np.where(plain, 1.0, 2.0 * own)  # in units of four variances
         return -np.where(plain, losses, 0.5 * np.log(8.0 * np.pi * variance) + losses / variance)
 
-    def _log_likelihoods(self, effects: CodedEffects, rows: Data, products: Array) -> Array:
-        """The mean of ln p of each node, of other rows."""
+    def _log_likelihood(self, effects: CodedEffects, rows: Data, products: Array) -> float:
+        """The mean of ln p of other rows, summed over the nodes."""
         folded = self._fold_finite(rows, [t for t in effects.nodes if self.columns.finite[t.node]], self.threads)
         losses = [
             folded[t.node].loss if t.node in folded else squares(t, int(self.columns.first[t.node]), products).loss
             for t in effects.nodes
         ]
-        return self._normal(np.array(losses), effects.losses)
+        return float(self._normal(np.array(losses), effects.losses).sum())
 
 
 class CodedEffects:
-    """What the regressions of coded columns have found: θ[column, code] of each node, in the codes of `node_columns`."""
+    """What the regressions of coded columns have found: θ[column, code] of each node, in the codes of `NodeColumns`."""
 
     def __init__(self, columns: NodeColumns, nodes: tuple[Trial, ...], losses: Array) -> None:
         self.columns, self.nodes, self.losses = columns, nodes, losses

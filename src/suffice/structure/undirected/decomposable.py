@@ -206,11 +206,7 @@ class ChordalClimb:
 
 
 def dag_of(graph: Graph) -> Dag:
-    """A directed graph that says the same as a decomposable one.
-
-    >>> dag_of(Graph("a -- b -- c -- a; c -- d"))
-    Dag('a -> b; a, b -> c; c -> d')
-    """
+    """A directed graph that says the same as a decomposable one."""
     place: dict[str, int] = {}
     for clique in graph.perfect_sequence():
         for name in clique:

@@ -6,7 +6,7 @@ Its path is a sparse precision for each penalty, from the largest down, each the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import InitVar, dataclass
+from dataclasses import InitVar, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from suffice.errors import FitError, note
 from suffice.errors.earlier import tell_of_argument
 from suffice.errors.remedies import Remedy
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.inference.numbers.sparse_precision import GAP, SparsePrecision, sparse_precision
 from suffice.models.gaussian_markov_net import in_data_units, partial_correlations
@@ -27,7 +26,7 @@ from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.results.plan import Work
-from suffice.structure.undirected.penalties import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
+from suffice.structure.undirected.graph_method import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
 from suffice.structure.undirected.selection import Judgement
 
 
@@ -151,27 +150,22 @@ class GraphicalLasso(PenalisedMethod):
                 f"the graphical lasso ended at a duality gap of {best.gap:.3g}, of an objective of "
                 f"{best.objective:.6g}: the columns are nearly functions of each other; a larger penalty is easier"
             )
-        edges = path.edges(judgement)
-        graph = Graph(edges, nodes=problem.names)
+        outcome = path.outcome(judgement, finished)
+        graph = outcome.graph
         solution = selected_precision(graph, path.seen) if self.refit else best
         partial = partial_correlations(solution.precision)
         penalty = path.penalties.multiples[judgement.best]
         info = f"graphical lasso of {path.weight:,.10g} rows, penalty {penalty:.6g}{', refitted without' * self.refit}"
-        return GraphOutcome(
-            graph,
-            judgement.score,
-            {(a, b): float(partial[problem.number[a], problem.number[b]]) for a, b in edges},
-            "partial correlation",
-            path.entries(judgement),
-            tuple(
-                LassoStep(x, *step) for x, f in zip(path.penalties.multiples, path.fits, strict=False) for step in f.found.steps
-            ),
-            freeze(solution.precision),
-            freeze(solution.covariance),
-            in_data_units(graph, path.seen, solution, info, None if self.refit else penalty),
+        each = zip(path.penalties.multiples, path.fits, strict=False)
+        return replace(
+            outcome,
+            strengths={(a, b): float(partial[problem.number[a], problem.number[b]]) for a, b in graph.edges},
+            strength="partial correlation",
+            trace=tuple(LassoStep(x, *step) for x, fit in each for step in fit.found.steps),
+            precision=freeze(solution.precision),
+            covariance=freeze(solution.covariance),
+            model=in_data_units(graph, path.seen, solution, info, None if self.refit else penalty),
             details=LassoDetails.of(path, judgement),
-            finished=finished,
-            score_name=judgement.score_name,
         )
 
 

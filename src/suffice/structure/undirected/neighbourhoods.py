@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,14 +12,12 @@ import numpy as np
 from suffice.basis.arrays import Array, Bools
 from suffice.engines.data import Data
 from suffice.errors import FitError, listing
-from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.undirected.coded_nodes import CodedNodes
+from suffice.structure.undirected.graph_method import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
 from suffice.structure.undirected.node_regressions import GaussianNodes, NodeFit, NodeRegressions
-from suffice.structure.undirected.penalties import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
-from suffice.structure.undirected.selection import Judgement
 from suffice.variables import Finite, Real
 
 
@@ -95,7 +93,16 @@ class Neighbourhoods(PenalisedMethod):
         nodes = kind.of(problem.data, problem.variables, threads=problem.threads)
         nodes.check()
         path = NeighbourhoodPath(problem, self.penalties(problem, nodes.association), nodes, self.rule)
-        return _outcome(problem, path, *path.judgement(self.select))
+        judgement, finished = path.judgement(self.select)
+        outcome, names, best = path.outcome(judgement, finished), problem.names, path.fits[judgement.best].found
+        own = {(names[i], names[j]): float(best.strengths[i, j]) for i, j in np.argwhere(best.strengths).tolist()}
+        return replace(
+            outcome,
+            strengths={(a, b): (own.get((a, b), 0.0) + own.get((b, a), 0.0)) / 2.0 for a, b in outcome.graph.edges},
+            strength="mean strength",
+            model=partial(nodes.model, outcome.graph),
+            details=NeighbourhoodDetails(own, path.penalties.multiples[judgement.best], best.objective, best.coefficients),
+        )
 
 
 class NeighbourhoodPath(PenaltyFits):
@@ -138,21 +145,3 @@ class NeighbourhoodDetails:
         for child, other in ((a, b), (b, a)):
             yield f"in the regression of {child}", f"{self.strengths.get((child, other), 0.0):.6g}"
         yield "penalty", f"{self.penalty:.6g}"
-
-
-def _outcome(problem: Problem, path: NeighbourhoodPath, judgement: Judgement, finished: bool) -> GraphOutcome:
-    best: NodeFit = path.fits[judgement.best].found
-    names, strengths, edges = problem.names, best.strengths, path.edges(judgement)
-    directed = {(names[i], names[j]): float(strengths[i, j]) for i, j in np.argwhere(strengths).tolist()}
-    graph = Graph(edges, nodes=names)
-    return GraphOutcome(
-        graph,
-        judgement.score,
-        {(a, b): (directed.get((a, b), 0.0) + directed.get((b, a), 0.0)) / 2.0 for a, b in edges},
-        "mean strength",
-        path.entries(judgement),
-        model=partial(path.seen.model, graph),
-        details=NeighbourhoodDetails(directed, path.penalties.multiples[judgement.best], best.objective, best.coefficients),
-        finished=finished,
-        score_name=judgement.score_name,
-    )

@@ -82,15 +82,7 @@ class NodeRegressions:
 
 @dataclass(frozen=True, eq=False)
 class GaussianNodes(NodeRegressions):
-    """Lassos of real columns, from their correlations alone.
-
-    >>> from suffice import scan
-    >>> rows = scan({"x": [0.0, 1.0, 2.5], "y": [0.5, 0.0, 3.5]})
-    >>> nodes = GaussianNodes.of(rows, tuple(rows.schema.values()))
-    >>> nodes.fit(np.full((2, 2), 0.5)).strengths.round(3)  # the correlation, less the penalty
-    array([[0.   , 0.357],
-           [0.357, 0.   ]])
-    """
+    """Lassos of real columns, from their correlations alone."""
 
     seen: Covariances
 

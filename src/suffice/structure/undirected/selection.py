@@ -1,7 +1,7 @@
 """What the penalty of a graph is chosen by: EBIC, the stability of its edges (StARS), or the likelihood of held-out rows.
 
 A way to choose is a value with `judge`, which takes a path of fits, one for each penalty from the largest down, and says what it
-thinks of each. What the fits are, of which data and by which method, is the business of the path: see `penalties.PenaltyFits`.
+thinks of each. What the fits are, of which data and by which method, is the business of the path: see `graph_method.PenaltyFits`.
 """
 
 from __future__ import annotations
@@ -122,11 +122,8 @@ class StARS(Named):
         frequency: Array = np.zeros((len(path.fits), path.n_variables, path.n_variables))
         for fits in in_order((partial(path.again, part) for part in drawn), path.threads):
             frequency += np.array([fit.joined for fit in fits]) / self.subsamples
-        return self._judge(frequency)
-
-    def _judge(self, frequency: Array) -> Judgement:
-        n = frequency.shape[1]
-        unstable = (2.0 * frequency * (1.0 - frequency)).sum((1, 2)) / max(n * (n - 1), 1)
+        n_pairs = path.n_variables * (path.n_variables - 1)
+        unstable = (2.0 * frequency * (1.0 - frequency)).sum((1, 2)) / max(n_pairs, 1)
         instability = np.maximum.accumulate(unstable)
         best = max(int(np.count_nonzero(instability <= self.threshold)) - 1, 0)
         if instability[best] > self.threshold:
@@ -177,10 +174,3 @@ def rows_of(data: Any, what: str) -> Data:
         )
     rows: Data = data
     return rows
-
-
-def checked_selection(select: Any) -> Any:
-    """What can choose a penalty."""
-    if isinstance(select, type) or not hasattr(select, "judge"):
-        raise FitError(f"a penalty is chosen by EBIC(0.5), StARS(0.05) or HeldOut(5), not {select!r}")
-    return select

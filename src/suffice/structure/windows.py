@@ -10,10 +10,10 @@ from typing import Any
 
 from suffice.engines.data import Data
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, GraphError, listing, nearest, note
+from suffice.errors import DataError, FitError, GraphError, listing, nearest, note, whole
 from suffice.errors.remedies import Remedy
 from suffice.graphs import Dag
-from suffice.graphs.lagged import relative_name, variable_and_lag, whole_steps
+from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.graphs.paths import chain
 from suffice.graphs.text import Edge, show
 from suffice.structure.constraints.constraints import (
@@ -52,7 +52,14 @@ class StepWindow:
         if not isinstance(sequences, Sequences):
             raise DataError("lags= need sequences: search(sequences(data, by, order), lags=...)")
         names = _columns_to_search(sequences)
-        steps = _checked_lags(lags, names, sequences.columns)
+        if isinstance(lags, Mapping):
+            for name in lags:
+                if name not in names:
+                    left_out, lacking = "it is left out of the search", f"there is no such column{nearest(str(name), names)}"
+                    raise FitError(f"lags name {show(name)}, but {left_out if name in sequences.columns else lacking}")
+            steps = {name: _steps(lags.get(name, 0), f"the lag of {name!r}") for name in names}
+        else:
+            steps = dict.fromkeys(names, 1 if lags is None else _steps(lags, "lags="))
         if gaps := [f"{name!r} {n:,}" for name, n in sequences.select(names).missing.items() if n]:
             raise DataError(
                 f"structure with hidden variables or missing cells of sequences is not attempted: {listing(gaps, style='str')}, "
@@ -100,11 +107,7 @@ class StepWindow:
 
 
 def among(constraints: Constraints, names: Collection[str]) -> Constraints:
-    """The constraints as far as they are about these names only.
-
-    >>> among(Require("a -> b", "c -> b") + MaxParents({"c": 1}) + Tiers(["a"], ["c"]), ["a", "b"])
-    Require(('a', 'b')) + Tiers(['a'])
-    """
+    """The constraints as far as they are about these names only."""
 
     def both(pairs: Collection[Edge]) -> list[Edge]:
         return [pair for pair in pairs if set(pair) <= set(names)]
@@ -138,22 +141,10 @@ def _columns_to_search(sequences: Sequences) -> tuple[str, ...]:
     return names
 
 
-def _checked_lags(lags: Any, names: tuple[str, ...], columns: tuple[str, ...]) -> dict[str, int]:
-    """How many steps back each column is looked at: one, if nothing is said."""
-    if not isinstance(lags, Mapping):
-        steps = 1 if lags is None else _steps(lags, "lags=")
-        return dict.fromkeys(names, steps)
-    for name in lags:
-        if name not in names:
-            why = "it is left out of the search" if name in columns else f"there is no such column{nearest(str(name), names)}"
-            raise FitError(f"lags name {show(name)}, but {why}")
-    return {name: _steps(lags.get(name, 0), f"the lag of {name!r}") for name in names}
-
-
 def _steps(value: Any, what: str) -> int:
     try:
-        return whole_steps(value, what, 0)
-    except GraphError as error:
+        return whole(value, what, 0)
+    except FitError as error:
         raise FitError(f"{error}: how many steps back parents may lie, or of each column, {{'x': 2}}") from None
 
 
@@ -172,32 +163,19 @@ def with_first_steps(found: Found, window: StepWindow, ask: Callable[[StepWindow
             "the search was stopped, so that the first steps were not searched apart: parents before the start are left out there"
         )
         return found
-    if n_steps and (few := min(_sequences_at(window, t) for t in range(n_steps))) < FEW:
+    n_sequences = [int((window.sequences.lengths > t).sum()) for t in range(n_steps)]
+    if (few := min(n_sequences, default=FEW)) < FEW:
         note(
             f"of fewer than {FEW} sequences ({few}) the first steps are not searched apart: parents before the start are left out"
         )
-    first = tuple(_search_step(found, window.at(t), t, ask) for t in range(n_steps))
-    return replace(found, first=first)
-
-
-def method_at_other_steps(method: Any) -> Any:
-    """The method for steps with fewer columns: where to start was said for all of them."""
-    return replace(method, start=None) if getattr(method, "start", None) is not None else method
-
-
-def _sequences_at(window: StepWindow, t: int) -> int:
-    return int((window.sequences.lengths > t).sum())
-
-
-def _search_step(found: Found, window: StepWindow, t: int, ask: Callable[[StepWindow], Found]) -> Found | None:
-    """What is found at step t; None where the template says what holds there."""
-    if _sequences_at(window, t) < FEW:
-        return None
-    try:
-        return _like(found, ask(window), t)
-    except (FitError, DataError) as error:
-        note(f"step {t} is not searched apart ({error.said}): parents before the start are left out there")
-        return None
+    first: list[Found | None] = [None] * n_steps
+    for t in range(n_steps):
+        try:
+            if n_sequences[t] >= FEW:
+                first[t] = _like(found, ask(window.at(t)), t)
+        except (FitError, DataError) as error:
+            note(f"step {t} is not searched apart ({error.said}): parents before the start are left out there")
+    return replace(found, first=tuple(first))
 
 
 def _like(found: Found, here: Found, t: int) -> Found:
