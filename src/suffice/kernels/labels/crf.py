@@ -118,16 +118,13 @@ def weigh_rows(b, z, c):
             b[p, j] *= z[p, j] * scale
 
 
-@kernel(nb.void(_ints, _groups, _ints, _codes, _ints, _codes, _rows, _ints, _floats, _rows, _codes, nb.float64, _rows, _codes))
-def best_sequence(places, groups, starts, items, first, labels, numbers, number_first, w, T, truth, cost, x, path):
-    """path[t] = the best label of the step at places[t], where labels other than truth[places[t]] have `cost` added to the score.
-
-    x has room for the best scores up to each step. Of equals, the first label is taken.
-    """
+@kernel(nb.void(_ints, _groups, _ints, _codes, _ints, _codes, _rows, _ints, _floats, _rows, _rows, _codes))
+def best_sequence(places, groups, starts, items, first, labels, numbers, number_first, w, T, x, path):
+    """path[t] = the best label of the step at places[t]; of equals, the first. x has room for the best scores up to each step."""
     n, L = places.shape[0], T.shape[0]
     for t in range(n):
         for j in range(L):
-            x[t, j] = 0.0 if truth[places[t]] == j else cost
+            x[t, j] = 0.0
         for o in range(groups.shape[0]):
             g = groups[o, places[t]]
             for i in range(starts[g], starts[g + 1]):

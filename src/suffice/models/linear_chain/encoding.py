@@ -170,6 +170,13 @@ class PairCounts:
         first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
         return cls(keys[first], np.add.reduceat(counts[order], first) if len(first) else np.zeros(0))
 
+    def at(self, keys: Ints) -> Array:
+        """How often each of some pairs occurs."""
+        if not len(self.keys):
+            return np.zeros(len(keys))
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[places] == keys, self.counts[places], 0.0)
+
     def __add__(self, other: PairCounts) -> PairCounts:
         if not len(self.keys) or not len(other.keys):
             return self if len(self.keys) else other

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from suffice.inference.chains.labels.conditional import BestLabelling, ExpectedL
 from suffice.inference.chains.steps import StateSteps
 from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Array, Ints
-from suffice.models.linear_chain.encoding import Codes, EncodedBlock, PairCounts
+from suffice.models.linear_chain.encoding import Codes, EncodedBlock
 from suffice.models.linear_chain.vocabulary import Vocabulary
 
 Attributes = list[tuple[int, float]]
@@ -47,19 +46,6 @@ class PairFeatures:
     @property
     def n(self) -> int:
         return len(self.labels) + len(self.before)
-
-    @cached_property
-    def keys(self) -> Ints:
-        """The numbers of the pairs."""
-        L, A = self.n_labels, len(self.first) - 1
-        own = np.repeat(np.arange(A), np.diff(self.first)) * L + self.labels
-        return np.concatenate([own, (A + self.before.astype(np.int64)) * L + self.after])
-
-    def count_pairs(self, counts: PairCounts) -> Array:
-        """How often each pair occurs."""
-        at = np.minimum(np.searchsorted(counts.keys, self.keys), max(0, len(counts.keys) - 1))
-        found = counts.keys[at] == self.keys if len(counts.keys) else np.zeros(self.n, bool)
-        return np.where(found, counts.counts[at] if len(counts.keys) else 0.0, 0.0)
 
     def transitions(self, w: Array) -> Array:
         """The weight of each label after each other."""
