@@ -167,7 +167,7 @@ class SolvableProblem(UndirectedProblem):
 
     def by_entropy(self, slack: float) -> MarkovNet:
         """The flattest distribution with these moments."""
-        from suffice.learning.undirected.max_entropy import flattest
+        from suffice.learning.undirected.moments import flattest
 
         return flattest(self, slack)
 
@@ -179,7 +179,7 @@ class SolvableProblem(UndirectedProblem):
 
     def by_conditional(self, goal: Conditional) -> MarkovNet:
         """The maximum of the likelihood of one node given the others."""
-        from suffice.learning.undirected.conditional import maximum_conditional_likelihood
+        from suffice.learning.undirected.pseudo_likelihood import maximum_conditional_likelihood
 
         return maximum_conditional_likelihood(self, goal.target)
 

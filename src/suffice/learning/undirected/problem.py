@@ -155,6 +155,12 @@ class UndirectedProblem:
         """c2 of each weight."""
         return self.terms.per_weight(self.penalties.l2([t.scope for t in self.terms.terms], self.terms.names))
 
+    def require_rows(self, what: Remedy | str, instead: Remedy | str) -> None:
+        """For objectives that take rows alone: no imagined counts, no moments and no base measure."""
+        self.refuse_prior(what)
+        if self.base is not None or self.moments is not None:
+            raise FitError(f"{what} is of rows, without a base measure: take {instead}")
+
     def refuse_prior(self, what: Remedy | str) -> None:
         """For objectives that have no place for imagined counts."""
         if self.prior is not None:
