@@ -46,14 +46,7 @@ def expect_states(steps: StateSteps, *, out: Array | None = None) -> Expectation
     """ln p(y) of each sequence and the expected numbers of transitions and of states given y.
 
     With a table there are `counts`, with `log_likelihood` a `posterior`, which is put into `out` if that is given: memory that is
-    asked for again at each call costs as much as the rest. It must not be that of the likelihoods.
-
-    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
-    ...                    symbols=np.array([0, 1], np.int32), table=np.array([[0.9, 0.2], [0.1, 0.8]]))
-    >>> expect_states(steps).counts.round(3)
-    array([[0.818, 0.182],
-           [0.111, 0.889]])
-    """
+    asked for again at each call costs as much as the rest. It must not be that of the likelihoods."""
     into = _nothing(steps)._replace(pairs=np.zeros(steps.matrices.shape))
     if steps.table is not None:
         into = into._replace(counts=np.zeros(steps.table.shape))
@@ -63,15 +56,7 @@ def expect_states(steps: StateSteps, *, out: Array | None = None) -> Expectation
 
 
 def expect_numbers(steps: StateSteps, normals: StateNormals) -> tuple[Expectations, Spread]:
-    """The same of steps that show nothing but `normals`, whose moments for each state take the place of the posterior.
-
-    >>> forms = np.zeros((2, 4)), np.zeros((2, 4, 4)), np.ones((1, 1), bool), np.zeros((2, 4)), np.zeros(2)
-    >>> normals = StateNormals(np.array([[1.0, 3.0]]), *forms, np.ones((1, 1), bool))
-    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5))
-    >>> expect_numbers(steps, normals)[1].mean
-    array([[2.],
-           [2.]])
-    """
+    """The same of steps that show nothing but `normals`, whose moments for each state take the place of the posterior."""
     steps, moments = replace(steps, normals=normals), no_moments(len(normals.base), len(normals.x))
     into = _nothing(steps)._replace(pairs=np.zeros(steps.matrices.shape))
     left = expect_in_lanes(steps, into, moments) if has_lanes(steps) else np.arange(steps.n_sequences)
@@ -121,28 +106,14 @@ def _nothing(steps: StateSteps) -> Expectations:
 
 
 def filter_states(steps: StateSteps) -> StepwiseStates:
-    """p(s_t | y_1, …, y_t) and ln p(y); zeros from a step on that is impossible.
-
-    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
-    ...                    log_likelihood=np.log([[0.9, 0.1], [0.1, 0.9]]))
-    >>> filter_states(steps).probabilities.round(3)
-    array([[0.9, 0.1],
-           [0.1, 0.9]])
-    """
+    """p(s_t | y_1, …, y_t) and ln p(y); zeros from a step on that is impossible."""
     found, out = _nothing(steps), np.zeros((steps.n_states, steps.n_steps))
     _visit(steps, np.arange(steps.n_sequences), found, filters=out)
     return StepwiseStates(out, found.log_likelihood, found.stuck)
 
 
 def smooth_states(steps: StateSteps) -> StepwiseStates:
-    """p(s_t | y_1, …, y_n) and ln p(y); zeros for a sequence that is impossible.
-
-    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.array([[[0.5, 0.5], [0.5, 0.5]], np.eye(2)]),
-    ...                    log_likelihood=np.log([[0.5, 0.1], [0.5, 0.9]]))
-    >>> smooth_states(steps).probabilities.round(3)
-    array([[0.1, 0.1],
-           [0.9, 0.9]])
-    """
+    """p(s_t | y_1, …, y_n) and ln p(y); zeros for a sequence that is impossible."""
     found = _expect(steps, _nothing(steps)._replace(posterior=np.empty((steps.n_states, steps.n_steps))))
     return StepwiseStates(found.posterior, found.log_likelihood, found.stuck)
 
@@ -150,14 +121,7 @@ def smooth_states(steps: StateSteps) -> StepwiseStates:
 def best_paths(steps: StateSteps, n: int = 1) -> BestPaths:
     """The n paths of largest p(path, y) of each sequence, best first.
 
-    Gains closer than 1e-9 are equal, and the smaller state wins, from the last step to the first.
-
-    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
-    ...                    log_likelihood=np.log([[0.9, 0.2], [0.1, 0.8]]))
-    >>> best_paths(steps, 2).paths
-    array([[0, 1],
-           [0, 0]], dtype=int32)
-    """
+    Gains closer than 1e-9 are equal, and the smaller state wins, from the last step to the first."""
     S, lengths = steps.n_sequences, np.diff(steps.starts)
     out, left = BestPaths(np.empty((n, steps.n_steps), np.int32), np.empty((S, n))), np.arange(S)
     if n == 1 and has_lanes(steps):
@@ -182,13 +146,7 @@ def _best_in_stretches(steps: StateSteps, which: Ints, out: BestPaths) -> None:
 
 
 def draw_paths(steps: StateSteps, uniforms: Array) -> Codes:
-    """A path of each sequence, drawn from p(s_1, …, s_n | y) by a uniform number for each step; −1 where y is impossible.
-
-    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
-    ...                    log_likelihood=np.log([[0.9, 0.2], [0.1, 0.8]]))
-    >>> draw_paths(steps, np.array([0.95, 0.1]))
-    array([1, 0], dtype=int32)
-    """
+    """A path of each sequence, drawn from p(s_1, …, s_n | y) by a uniform number for each step; −1 where y is impossible."""
     paths = np.full(steps.n_steps, -1, np.int32)
     _visit(steps, np.arange(steps.n_sequences), _nothing(steps), draws=(np.ascontiguousarray(uniforms), paths))
     return paths

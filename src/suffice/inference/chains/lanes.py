@@ -127,11 +127,7 @@ class LaneRun(NamedTuple):
 
 
 def filled_up(n_states: int) -> int:
-    """The number of states that rows have.
-
-    >>> filled_up(3), filled_up(16)
-    (8, 16)
-    """
+    """The number of states that rows have."""
     return -(-n_states // 8) * 8
 
 

@@ -227,11 +227,7 @@ def chain_problem_of(template: Any, sequences: Any, **options: Any) -> ChainProb
 
 
 def _base(name: str) -> str:
-    """The variable of a column at a lag, or of a node of a first slice.
-
-    >>> _base("x[-2]"), _base("x[0]"), _base("x")
-    ('x', 'x', 'x')
-    """
+    """The variable of a column at a lag, or of a node of a first slice."""
     return INDEX.sub("", name)
 
 

@@ -109,13 +109,7 @@ class TargetProblem:
 
 
 def fit_to_target(network: BayesNet, data: Any, objective: Any, penalties: PenaltySum) -> BayesNet:
-    """The same network, fitted to tell one of its nodes from the others.
-
-    >>> from suffice import fit
-    >>> rows = {"y": ["a", "a", "b", "b", "b"], "x": ["u", "v", "v", "v", "u"]}
-    >>> fit("y -> x", rows, objective=Conditional("y")).fit_info
-    'fitted from 5 rows by conditional likelihood (L-BFGS): Σ log p(y | rest) -3.2958, 0 iterations'
-    """
+    """The same network, fitted to tell one of its nodes from the others."""
     if getattr(objective, "label_weights", ()):
         raise FitError("label_weights are for a LinearChain; of a network, give rows weights: scan(data, weights=...)")
     bn: BayesNet = objective.fit(TargetProblem(network, data, penalties))

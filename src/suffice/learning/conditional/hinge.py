@@ -52,13 +52,7 @@ class Hinge(NamedTuple):
 
 
 def least_hinge(rows: TargetRows, n_weights: int, cost: float, c2: float) -> Hinge:
-    """The weights, one for each cell, with the smallest hinge loss + c2 Σ w².
-
-    >>> from suffice.variables import Finite
-    >>> rows = TargetRows.of("y", [[Finite("y", ["a", "b"])]], [0], ({"y": np.array([0, 1])}, np.array([3.0, 1.0])))
-    >>> least_hinge(rows, 2, 1.0, 0.5).w.round(6)  # 3 · 0 + 1 · 2 + ½ Σ w²
-    array([ 0.5, -0.5])
-    """
+    """The weights, one for each cell, with the smallest hinge loss + c2 Σ w²."""
     M, K = rows.places.shape
     if M * K > MAX_WEIGHTS:
         raise TooLarge(

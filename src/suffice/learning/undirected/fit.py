@@ -43,14 +43,7 @@ def fit_undirected(
     progress: ProgressLike = None,
 ) -> MarkovNet | GaussianMarkovNet:
     """The `MarkovNet` of a `Graph`, a `LogLinear`, `Pairwise` or `Ising` model, or `Features`, that the data gives; of a `Graph`
-    of real columns the `GaussianMarkovNet`.
-
-    >>> net = fit_undirected("a -- b", {"a": list("xxyy"), "b": list("uuuv")})
-    >>> net.query("b", given={"a": "y"}).probs.round(6)
-    array([0.5, 0.5])
-    >>> fit_undirected("a -- b", {"a": [0.5, 1.5, 2.5, 3.0], "b": [0.5, 1.0, 3.5, 2.0]}).mean
-    array([1.875, 1.75 ])
-    """
+    of real columns the `GaussianMarkovNet`."""
     prior = prior_of(objective, prior)
     chosen = Likelihood() if objective is None or isinstance(objective, Bayes) else objective
     data = Statistics([data], data.total) if isinstance(data, Moments) else data
@@ -126,12 +119,7 @@ def is_moments(model: Any, data: Any) -> bool:
 
 
 def score_undirected(model: Any, data: Any, score: Any) -> float:
-    """The score of an undirected model: its log-likelihood at the maximum less the price of its parameters, or its evidence.
-
-    >>> from suffice import BIC
-    >>> round(score_undirected("a -- b", {"a": list("xxyy"), "b": list("uuuv")}, BIC()), 6)
-    -6.238325
-    """
+    """The score of an undirected model: its log-likelihood at the maximum less the price of its parameters, or its evidence."""
     if isinstance(score, Evidence):
         fitted: Any = fit_undirected(model, data, prior=score.prior)  # numbers have no prior here, and are refused
         return float(fitted.log_evidence)

@@ -55,13 +55,7 @@ class Cycles(NamedTuple):
 
 
 class CliqueTree:
-    """Where each margin is fitted, and along which separators cliques are told.
-
-    >>> from suffice import Finite, LogLinear
-    >>> two = {n: Finite(n, ["x", "y"]) for n in "abcd"}
-    >>> CliqueTree(Terms.of(LogLinear([tuple("ab"), tuple("bc"), tuple("cd"), tuple("da")]), two)).cliques
-    (('a', 'b', 'd'), ('b', 'c', 'd'))
-    """
+    """Where each margin is fitted, and along which separators cliques are told."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms

@@ -118,11 +118,7 @@ def _groups(tables: Tables, offset: int, cells: dict[str, Ints], place: Ints, le
 
 
 def distinct(columns: Sequence[Ints], sizes: Sequence[int], n: int) -> tuple[Ints, Ints]:
-    """Rows of codes numbered by what they are, and the place of one of each.
-
-    >>> distinct([np.array([2, 0, 2])], [3], 3)
-    (array([1, 0, 1]), array([1, 0]))
-    """
+    """Rows of codes numbered by what they are, and the place of one of each."""
     key, size = np.zeros(n, np.int64), 1
     for column, radix in zip(columns, sizes, strict=True):
         if size * radix > 2**62:

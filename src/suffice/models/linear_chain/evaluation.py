@@ -110,11 +110,7 @@ def entity_counts(true: Ints, found: Ints, lengths: Ints, labels: Sequence[str])
 
 
 def entities(codes: Ints, sequence: Ints, labels: Sequence[str]) -> set[tuple[int, int, str]]:
-    """First step, last step and kind of each entity; I- or E- that follows nothing of its kind begins one, as in conlleval.
-
-    >>> sorted(entities(np.array([0, 1, 2]), np.zeros(3, int), ["B-X", "I-X", "O"]))
-    [(0, 1, 'X')]
-    """
+    """First step, last step and kind of each entity; I- or E- that follows nothing of its kind begins one, as in conlleval."""
     result: set[tuple[int, int, str]] = set()
     begin, kind, last, before = -1, "", -1, "O"
     for i, (code, own) in enumerate(zip(codes.tolist(), sequence.tolist(), strict=True)):

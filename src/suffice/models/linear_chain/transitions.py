@@ -168,11 +168,7 @@ def all_allowed(rules: Sequence[TransitionRule], labels: Sequence[str]) -> Allow
 
 
 def checked_rules(given: Any) -> tuple[TransitionRule, ...]:
-    """What `transitions=` takes: None, a rule, or several that all hold.
-
-    >>> checked_rules(BIO())
-    (BIO(),)
-    """
+    """What `transitions=` takes: None, a rule, or several that all hold."""
     rules = () if given is None else tuple(given) if isinstance(given, (list, tuple)) else (given,)
     for rule in rules:
         if isinstance(rule, type) or not isinstance(rule, TransitionRule):

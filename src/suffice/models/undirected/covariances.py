@@ -33,14 +33,7 @@ far below zero are not negative."""
 
 @dataclass(frozen=True, eq=False)
 class Covariances:
-    """The matrix of some columns, divided by `scale` on both sides: their correlations, or with scale 1 their covariances.
-
-    >>> from suffice import scan
-    >>> data = scan({"x": [0.0, 1.0, 2.5], "y": [0.5, 0.0, 3.5]})
-    >>> Covariances.of(data, ("x", "y"), on="correlation").matrix.round(3)
-    array([[1.   , 0.857],
-           [0.857, 1.   ]])
-    """
+    """The matrix of some columns, divided by `scale` on both sides: their correlations, or with scale 1 their covariances."""
 
     names: tuple[str, ...]
     weight: float
@@ -162,15 +155,7 @@ NO_END = 1e-6
 
 @one_blas_thread
 def selected_precision(graph: Graph, seen: Covariances) -> SparsePrecision:
-    """The precision of a graph over the columns, on their scale; what has no estimate is refused.
-
-    >>> matrix = np.array([[1.0, 0.5, 0.4], [0.5, 1.0, 0.5], [0.4, 0.5, 1.0]])
-    >>> seen = Covariances(("a", "b", "c"), 10.0, np.zeros(3), np.ones(3), matrix)
-    >>> selected_precision(Graph("a -- b -- c"), seen).covariance.round(6)
-    array([[1.  , 0.5 , 0.25],
-           [0.5 , 1.  , 0.5 ],
-           [0.25, 0.5 , 1.  ]])
-    """
+    """The precision of a graph over the columns, on their scale; what has no estimate is refused."""
     number = {name: i for i, name in enumerate(seen.names)}
     if not _is_definite(seen):  # or else there are estimates of all graphs, whose cliques need not be looked at
         for clique in graph.cliques():

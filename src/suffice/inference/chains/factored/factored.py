@@ -41,18 +41,7 @@ def expect_factors(
     steps: FactorSteps, *, counted: Collection[int] = (), stepwise: Collection[int] = (), filtered: bool = False
 ) -> FactorExpectations:
     """ln p(y) of each sequence and, of the factors that are asked for, sums over steps or what is expected at each. `filtered`:
-    given the past and the step itself only.
-
-    >>> from suffice.inference.chains.factored.factor_steps import StepFactor
-    >>> same = np.zeros(2, np.int32)
-    >>> enter = StepFactor((0,), np.log([[0.5], [0.5]]), same)
-    >>> move = StepFactor((1, 0), np.log([[0.5], [0.5], [0.5], [0.5]]), same)
-    >>> seen = StepFactor((0,), np.log([[0.9, 0.2], [0.1, 0.8]]), np.array([0, 1], np.int32))
-    >>> steps = FactorSteps(np.array([0, 2]), np.array([0, 1]), (2, 2), (1,), (0,), (enter, move, seen), ((0, 2), (1, 2)))
-    >>> expect_factors(steps, counted=[2]).counts[2].round(3)
-    array([[0.9, 0.2],
-           [0.1, 0.8]])
-    """
+    given the past and the step itself only."""
     S = steps.n_sequences
     counts = {f: np.zeros(steps.factors[f].logs.shape) for f in counted}
     posterior = {f: np.zeros((len(steps.factors[f].logs), steps.n_steps)) for f in stepwise}
@@ -193,32 +182,12 @@ class FactorPaths(NamedTuple):
 
 
 def best_of_factors(steps: FactorSteps) -> FactorPaths:
-    """The path of largest p(path, y) of each sequence. Gains closer than 1e-9 are equal, and the smaller state wins.
-
-    >>> from suffice.inference.chains.factored.factor_steps import StepFactor
-    >>> same = np.zeros(2, np.int32)
-    >>> enter = StepFactor((0,), np.log([[0.5], [0.5]]), same)
-    >>> move = StepFactor((1, 0), np.log([[0.5], [0.5], [0.5], [0.5]]), same)
-    >>> seen = StepFactor((0,), np.log([[0.9, 0.2], [0.1, 0.8]]), np.array([0, 1], np.int32))
-    >>> steps = FactorSteps(np.array([0, 2]), np.array([0, 1]), (2, 2), (1,), (0,), (enter, move, seen), ((0, 2), (1, 2)))
-    >>> best_of_factors(steps).states[0]
-    array([0, 1], dtype=int32)
-    """
+    """The path of largest p(path, y) of each sequence. Gains closer than 1e-9 are equal, and the smaller state wins."""
     return _paths(steps, None)
 
 
 def draw_of_factors(steps: FactorSteps, uniforms: Array) -> FactorPaths:
-    """A path of each sequence drawn from p(path | y), by a uniform number for each variable and step (variables × steps).
-
-    >>> from suffice.inference.chains.factored.factor_steps import StepFactor
-    >>> same = np.zeros(2, np.int32)
-    >>> enter = StepFactor((0,), np.log([[0.5], [0.5]]), same)
-    >>> move = StepFactor((1, 0), np.log([[0.5], [0.5], [0.5], [0.5]]), same)
-    >>> seen = StepFactor((0,), np.log([[0.9, 0.2], [0.1, 0.8]]), np.array([0, 1], np.int32))
-    >>> steps = FactorSteps(np.array([0, 2]), np.array([0, 1]), (2, 2), (1,), (0,), (enter, move, seen), ((0, 2), (1, 2)))
-    >>> draw_of_factors(steps, np.array([[0.5, 0.1], [0.5, 0.95]])).states[0]
-    array([1, 0], dtype=int32)
-    """
+    """A path of each sequence drawn from p(path | y), by a uniform number for each variable and step (variables × steps)."""
     return _paths(steps, uniforms)
 
 

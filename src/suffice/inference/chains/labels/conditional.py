@@ -160,14 +160,7 @@ class ExpectedLabels(NamedTuple):
 def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None = None) -> ExpectedLabels | None:
     """What is expected of labels by room.b, scaled; all of the room is overwritten, and `steps` is in it.
 
-    None where scaling would lose something: see `expect_in_logs`.
-
-    >>> part = SequenceLayout.of(np.array([2])).parts[0]
-    >>> room = Room(np.array([[0.5, 0.5], [0.9, 0.1]]), *Room.of(2, 2)[1:])
-    >>> expect_labels(room, np.zeros((2, 2)), part).steps
-    array([[0.5, 0.5],
-           [0.9, 0.1]])
-    """
+    None where scaling would lose something: see `expect_in_logs`."""
     from suffice.kernels.labels.crf import weigh_rows
 
     b, a, z, c = room.rows(part.n)
@@ -306,12 +299,7 @@ class BestLabelling(NamedTuple):
 
 
 def best_labels(layout: SequenceLayout, given: GroupScores, T: Array) -> BestLabelling:
-    """The labels with the largest score; of equals the smaller label, from the last step to the first. −1 where none is possible.
-
-    >>> given = GroupScores(np.array([[0, 1]], np.int32), np.array([[0.0, 1.0], [0.5, 0.0]]), np.zeros((0, 2)))
-    >>> best_labels(SequenceLayout.of(np.array([2])), given, np.array([[0.0, 0.0], [0.0, 2.0]]))
-    BestLabelling(labels=array([1, 1], dtype=int32), scores=array([3.]))
-    """
+    """The labels with the largest score; of equals the smaller, from the last step to the first. −1 where none is possible."""
     from suffice.kernels.labels import label_paths
 
     labels, scores = np.empty(len(layout.order), np.int32), np.zeros(len(layout.sequences))

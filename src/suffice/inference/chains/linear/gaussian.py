@@ -93,12 +93,7 @@ def filter_states(steps: LinearSteps, after: tuple[Array, ...] | None = None) ->
 
 
 def smooth_states(steps: LinearSteps, *, lagged: bool = False) -> LinearStates:
-    """Smooth: each state given all outputs of its sequence.
-
-    >>> F, Q, f = [[[0.0]], [[1.0]]], [[[1.0]], [[1.0]]], [[0.0], [0.0]]
-    >>> smooth_states(LinearSteps([0, 2], [0, 1], F, Q, f, [[3.0], [3.0]], [[[1.0]]], [[1.0]])).means.ravel()
-    array([1.8, 2.4])
-    """
+    """Smooth: each state given all outputs of its sequence."""
     wanted = Wanted.of(steps, lagged=lagged)
     found = _smooth(steps, wanted)
     if len(steps.begin.precision):
@@ -116,14 +111,7 @@ def smooth_states(steps: LinearSteps, *, lagged: bool = False) -> LinearStates:
 def expected_states(steps: LinearSteps, groups: Ints, n_groups: int, *, weights: Array | None = None) -> ExpectedStates:
     """E-step: smoothed means, and the sums of the joint covariances of consecutive states over the steps of each group.
 
-    `groups` has the group of each step; the part of z[t-1] is 0 at first steps. `weights` are those of the sequences.
-
-    >>> F, Q, f = [[[0.0]], [[1.0]]], [[[1.0]], [[1.0]]], [[0.0], [0.0]]
-    >>> steps = LinearSteps([0, 2], [0, 1], F, Q, f, [[3.0], [3.0]], [[[1.0]]], [[1.0]])
-    >>> expected_states(steps, [0, 1], 2).sums[1].round(12)
-    array([[0.6, 0.2],
-           [0.2, 0.4]])
-    """
+    `groups` has the group of each step; the part of z[t-1] is 0 at first steps. `weights` are those of the sequences."""
     m, n, d, none = steps.m, len(steps.codes), len(steps.begin.precision), np.empty((0, steps.m, steps.m))
     groups = np.require(groups, np.int32, ["C", "W"])
     weights = np.ones(len(steps.starts) - 1) if weights is None else np.require(weights, np.float64, ["C", "W"])
@@ -149,14 +137,7 @@ def draw_states(steps: LinearSteps, normals: Array) -> Array:
     """Draws of all states given the outputs, one for each `normals[d]` of [steps, m + p] standard normals: [draws, steps, m].
 
     A draw from the prior, z⁺ and its outputs y⁺, less what y⁺ says of z⁺, has the covariance of z given y (Durbin and Koopman
-    2002, Biometrika 89, p. 603): hence one smoother of y - y⁺ a draw, whose covariances all draws share.
-
-    >>> F, Q, f = [[[0.0]], [[1.0]]], [[[1.0]], [[1.0]]], [[0.0], [0.0]]
-    >>> steps = LinearSteps([0, 2], [0, 1], F, Q, f, [[3.0], [3.0]], [[[1.0]]], [[1.0]])
-    >>> draws = draw_states(steps, np.random.default_rng(0).standard_normal((10000, 2, 2)))
-    >>> bool(np.abs(draws.mean(axis=0).ravel() - [1.8, 2.4]).max() < 0.03)
-    True
-    """
+    2002, Biometrika 89, p. 603): hence one smoother of y - y⁺ a draw, whose covariances all draws share."""
     from suffice.kernels.chains.kalman import simulate
 
     m, n = steps.m, len(steps.codes)

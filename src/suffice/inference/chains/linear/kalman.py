@@ -181,12 +181,7 @@ class FlatStart(NamedTuple):
 
 
 def flat_start(sums: Array, precision: Array) -> FlatStart:
-    """p(β | y) by the sums of the products of v₀, V: [sums, 1 + d, 1 + d], and the precision of β's prior: 1, or 0 if flat.
-
-    >>> found = flat_start(np.array([[[9.0, -6.0], [-6.0, 4.0]]]), np.zeros(1))
-    >>> found.mean, found.covariance
-    (array([[1.5]]), array([[[0.25]]]))
-    """
+    """p(β | y) by the sums of the products of v₀, V: [sums, 1 + d, 1 + d], and the precision of β's prior: 1, or 0 if flat."""
     J, s = sums[:, 1:, 1:] + np.diag(precision), sums[:, 1:, 0]
     size = np.diagonal(J, axis1=1, axis2=2)
     seen = size > NOTHING**2 * size.max(axis=1, keepdims=True, initial=0.0)

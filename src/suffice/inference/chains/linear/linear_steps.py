@@ -25,12 +25,7 @@ class StepPattern(NamedTuple):
 
 def patterns(starts: Ints, codes: Ints, missing: npt.NDArray[np.bool_]) -> list[StepPattern]:
     """All sequences, steps[starts[s]:starts[s + 1]] those of s, by their patterns: steps of one code whose same cells are missing
-    are alike.
-
-    >>> missing = np.array([[False], [True], [False], [False], [True]])
-    >>> [p.sequences for p in patterns(np.array([0, 2, 3, 5]), np.zeros(5, np.int64), missing)]
-    [array([0, 2]), array([1])]
-    """
+    are alike."""
     keys, lengths = _keys(codes, missing), np.diff(starts)
     change = np.zeros(len(keys), np.int64)
     within = np.arange(len(keys)) - np.repeat(starts[:-1], lengths)
@@ -208,22 +203,13 @@ class LinearSteps:
     def renew(self, **numbers: Any) -> LinearSteps:
         """The same steps with other numbers: any of F, Q, f, f_steps, H, R, and y with the same cells missing.
 
-        What was found out about codes and missing cells is kept, so iterations should use this.
-
-        >>> steps = LinearSteps([0, 1], [0], [[[0.0]]], [[[1.0]]], [[0.0]], [[3.0]], [[[1.0]]], [[1.0]])
-        >>> steps.renew(R=[[2.0]]).patterns is steps.patterns
-        True
-        """
+        What was found out about codes and missing cells is kept, so iterations should use this."""
         new = replace(self, **numbers)
         new.__dict__["patterns"] = self.patterns
         return new
 
     def repeat(self, n: int) -> LinearSteps:
-        """All sequences n times over.
-
-        >>> LinearSteps([0, 1], [0], [[[0.0]]], [[[1.0]]], [[0.0]], [[3.0]], [[[1.0]]], [[1.0]]).repeat(2).starts
-        array([0, 1, 2])
-        """
+        """All sequences n times over."""
         starts = np.concatenate([[0], np.tile(self.lengths, n).cumsum()])
         rows = {name: np.tile(getattr(self, name), n) for name in ("codes", "output_codes")}
         rows |= {name: np.tile(getattr(self, name), (n, 1)) for name in ("f_steps", "y")}
