@@ -1,4 +1,4 @@
-"""The best labels of sequences that stand side by side, the longest first: see `suffice.inference.chains.labels.conditional`.
+"""The best labels of sequences that stand side by side, the longest first: see `suffice.inference.chains.conditional`.
 
 Step t of a part has the places begin + offsets[t] … begin + offsets[t + 1] − 1, those of the sequences that have one. The values
 

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.sequences.sequences import Sequences
+from suffice.inference.chains import conditional
+from suffice.inference.chains.conditional import BestLabelling, ExpectedLabels, GroupScores, SideBySide
 from suffice.inference.chains.finite import best_paths
-from suffice.inference.chains.labels import conditional
-from suffice.inference.chains.labels.conditional import BestLabelling, ExpectedLabels, GroupScores, SideBySide
-from suffice.inference.chains.steps import StateSteps
 from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock
@@ -107,7 +106,7 @@ class PairFeatures:
         if n == 1:
             found = most_probable(self, w, block, T)
             return found.labels[None], in_sequences(block, found.scores)[:, None]
-        return best_paths(state_steps(in_rows(block, step_scores(self, w, block)), T, lengths), n)
+        return best_paths(conditional.state_steps(in_rows(block, step_scores(self, w, block)), T, lengths), n)
 
     def draw(self, w: Array, block: EncodedBlock, uniforms: Array) -> npt.NDArray[Any]:
         """A label of each place, drawn from p(labels | all else)."""
@@ -166,16 +165,6 @@ def in_sequences(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[A
     result = np.empty_like(values)
     result[block.layout.sequences] = values
     return result
-
-
-def state_steps(scores: Array, T: Array, lengths: Ints) -> StateSteps:
-    """Scores of steps as a chain of states."""
-    codes = np.ones(len(scores), np.int32)
-    codes[np.cumsum(lengths) - lengths] = 0
-    logs = np.stack([np.zeros(T.shape), T])
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    matrices = np.exp(np.minimum(logs - logs.max(), 0.0))
-    return StateSteps(starts, codes, matrices, log_likelihood=np.ascontiguousarray(scores.T), log_matrices=logs)
 
 
 def group_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:

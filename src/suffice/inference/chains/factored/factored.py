@@ -21,7 +21,6 @@ import numpy as np
 
 from suffice.inference.chains.factored.factor_steps import FactorRun, FactorSteps, runs
 from suffice.inference.chains.factored.slice_program import Operation, Scope, SliceProgram
-from suffice.inference.chains.factored.table_arithmetic import TablePair
 from suffice.inference.chains.steps import Array, Codes, Ints
 
 
@@ -55,15 +54,6 @@ def expect_factors(
     return found
 
 
-class _Needed(NamedTuple):
-    """The factors that are asked for; all tables that derivatives by them and by the past pass through; and those of which every
-    lane is asked for."""
-
-    wanted: list[int]
-    needed: set[int]
-    each: set[int]
-
-
 @dataclass
 class _Gradient:
     """∂ ln L backward through the programs of a group, times the weights of its sequences; `message` is that by what is known
@@ -85,7 +75,7 @@ class _Gradient:
     def visit(self, place: int, tables: list[Array], scale: Array) -> None:
         steps, at = self.run.steps, self.run.group.at(place)
         phase = int(steps.phase[at[0]])
-        program, own, path = steps.programs[phase], steps.active[phase], self._paths[phase]
+        program, own, (wanted, needed, each) = steps.programs[phase], steps.active[phase], self._paths[phase]
         back: dict[int, Array] = {len(tables) - 1: self._after(at, tables[-1], scale)}
         for i in range(len(program.operations) - 1, -1, -1):
             given = back.pop(i + len(own) + 1, None)
@@ -93,28 +83,33 @@ class _Gradient:
                 continue
             operation = program.operations[i]
             for mine, other in ((operation.left, operation.right), (operation.right, operation.left)):
-                if mine in path.needed and other < 0:
+                if mine in needed and other < 0:
                     back[mine] = _widen(given, operation, program)
-                elif mine in path.needed:
-                    both = TablePair(given, operation.out, tables[other], program.scopes[other])
-                    pooled = tables[mine].shape[-1] == 1 < len(at) and mine not in path.each and not self.run.how.logs
+                elif mine in needed:
+                    pooled = tables[mine].shape[-1] == 1 < len(at) and mine not in each and not self.run.how.logs
                     shape = *steps.shape(program.scopes[mine]), max(given.shape[-1], tables[other].shape[-1])
                     room = None if pooled else self.run.room(("back", mine), shape)
-                    back[mine] = self.run.how.combine(both, program.scopes[mine], room)
-        for i in path.wanted:
+                    right = tables[other], program.scopes[other]
+                    back[mine] = self.run.how.combine((given, operation.out), right, program.scopes[mine], room)
+        for i in wanted:
             self._collect(own[i - 1], at, tables[i], back[i])
         if not self.filtered:
-            self.message = self._mask(tables[0], back[0])
+            # what is impossible by the past has no message: it counts for nothing, and could be too large
+            kept, nothing = self.run.room("message", tables[0].shape), -np.inf if self.run.how.logs else 0.0
+            np.copyto(kept, back[0])
+            np.copyto(kept, nothing, where=tables[0] <= nothing)
+            self.message = kept
 
     @cached_property
-    def _paths(self) -> list[_Needed]:
-        """Of the program of each phase."""
+    def _paths(self) -> list[tuple[list[int], set[int], set[int]]]:
+        """Of the program of each phase the factors that are asked for, all tables that derivatives by them and by the past pass
+        through, and those of which every lane is asked for."""
         result = []
         for program, own in zip(self.run.steps.programs, self.run.steps.active, strict=True):
             wanted = [i for i, f in enumerate(own, 1) if f in self.into.counts or f in self.into.posterior]
             each = [i for i in wanted if own[i - 1] in self.into.posterior]
             needed = _above(program, wanted if self.filtered else [0, *wanted])
-            result.append(_Needed(wanted, needed, _above(program, each)))
+            result.append((wanted, needed, _above(program, each)))
         return result
 
     def _after(self, at: Ints, out: Array, scale: Array) -> Array:
@@ -126,13 +121,6 @@ class _Gradient:
             message[..., : self.message.shape[-1]] = self.message
         there = np.where(scale > -np.inf, scale, 0.0)
         return np.subtract(message, there, out=message) if logs else np.multiply(message, np.exp(-there), out=message)
-
-    def _mask(self, past: Array, message: Array) -> Array:
-        """What is impossible by the past has no message: it counts for nothing, and could be too large."""
-        kept, nothing = self.run.room("message", past.shape), -np.inf if self.run.how.logs else 0.0
-        np.copyto(kept, message)
-        np.copyto(kept, nothing, where=past <= nothing)
-        return kept
 
     def _collect(self, f: int, at: Ints, table: Array, slope: Array) -> None:
         """p(cells of a factor) of these steps, summed or kept."""
@@ -181,17 +169,9 @@ class FactorPaths(NamedTuple):
     log_prob: Array
 
 
-def best_of_factors(steps: FactorSteps) -> FactorPaths:
-    """The path of largest p(path, y) of each sequence. Gains closer than 1e-9 are equal, and the smaller state wins."""
-    return _paths(steps, None)
-
-
-def draw_of_factors(steps: FactorSteps, uniforms: Array) -> FactorPaths:
-    """A path of each sequence drawn from p(path | y), by a uniform number for each variable and step (variables × steps)."""
-    return _paths(steps, uniforms)
-
-
-def _paths(steps: FactorSteps, uniforms: Array | None) -> FactorPaths:
+def paths_of_factors(steps: FactorSteps, uniforms: Array | None = None) -> FactorPaths:
+    """The path of largest p(path, y) of each sequence: gains closer than 1e-9 are equal, and the smaller state wins. Or, by a
+    uniform number for each variable and step (variables × steps), a path drawn from p(path | y)."""
     out = FactorPaths(np.full((len(steps.sizes), steps.n_steps), -1, np.int32), np.zeros(steps.n_sequences))
     for run, _, kept in runs(steps, largest=uniforms is None):
         walk = _Walk(run, uniforms, out.states)

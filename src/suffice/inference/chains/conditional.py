@@ -308,7 +308,8 @@ def best_labels(layout: SequenceLayout, given: GroupScores, T: Array) -> BestLab
     for part, alone in zip(layout.parts, long, strict=True):
         own = scores[part.first : part.first + int(part.offsets[1])]
         if alone:
-            labels[layout.order[part.places]], own[:] = _in_stretches(given.at(part), T)
+            paths, values = best_paths(state_steps(given.at(part), T, np.array([part.n])))
+            labels[layout.order[part.places]], own[:] = paths[0], values[0]
             continue
         label_paths.rise(given.groups, part.begin, part.offsets, *given[1:], room.matrix, room.turned, room.strip, room.x, own)
         held = room.back, room.x, own, room.spare, room.states, room.tops
@@ -340,11 +341,9 @@ class LabelRoom(NamedTuple):
         return cls(matrix, back, np.empty(K * n), strip, spare, np.empty((ROOM, L)), np.empty(n, np.int64), tops)
 
 
-def _in_stretches(scores: Array, T: Array) -> tuple[Codes, float]:
-    """The best labels of one long sequence."""
-    codes = np.ones(len(scores), np.int32)
-    codes[0] = 0
+def state_steps(scores: Array, T: Array, lengths: Ints) -> StateSteps:
+    """Scores of steps, sequences one after the other, as a chain of states whose best paths are those of labels."""
+    codes, starts = np.ones(len(scores), np.int32), np.concatenate([[0], np.cumsum(lengths)])
+    codes[starts[:-1]] = 0
     logs = np.stack([np.zeros(T.shape), T])
-    steps = StateSteps(np.array([0, len(scores)]), codes, np.exp(logs - logs.max()), log_likelihood=scores.T, log_matrices=logs)
-    paths, values = best_paths(steps)
-    return paths[0], float(values[0, 0])
+    return StateSteps(starts, codes, np.exp(logs - logs.max()), log_likelihood=scores.T, log_matrices=logs)
