@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -60,7 +61,7 @@ class LabelReading:
 
     def first_steps(self) -> dict[int, int]:
         """The first step of each block, counted through all blocks in their order."""
-        numbers = list(self.map(_number_and_size, ""))
+        numbers = list(self.map(attrgetter("number", "n_rows"), ""))
         firsts = np.cumsum([0, *(n for _, n in numbers)]).tolist()
         return {number: first for (number, _), first in zip(numbers, firsts[:-1], strict=True)}
 
@@ -76,10 +77,6 @@ class LabelReading:
                 f"cells that training never saw, or too seldom, are ignored: {listing(found, style='str')}, "
                 f"of {self.sequences.n_steps:,} steps"
             )
-
-
-def _number_and_size(block: Block) -> tuple[int, int]:
-    return block.number, block.n_rows
 
 
 def read_columns(vocabulary: Vocabulary, x: Any, *, labels: bool) -> Sequences:
