@@ -610,7 +610,7 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "families/regressions/responses.py: : declare it",
         "incomplete/chains/linear_states.py: … is of states",
         "learning/complete/project.py: … is real",
-        "learning/chains/stationary_states.py: … is for tables",
+        "learning/chains/stationary.py: … is for tables",
         "models/parts/sharing.py: … has the state",
         "models/questions/exact.py: leave",
     ),
