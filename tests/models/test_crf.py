@@ -416,7 +416,7 @@ def test_labels_that_only_the_test_data_have_are_missed() -> None:
 
 
 def test_entities_of_bioes() -> None:
-    from suffice.models.linear_chain.evaluation import Evaluation
+    from suffice.models.linear_chain.reading import Evaluation
 
     labels = ["B-P", "E-P", "I-P", "O", "S-P"]
     true, found = np.array([0, 2, 1, 1, 4, 4, 3, 0, 1]), np.array([0, 2, 1, 3, 4, 4, 3, 0, 2])

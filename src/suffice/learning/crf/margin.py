@@ -10,7 +10,7 @@ Shah, Kolmogorov & Lampert 2015, CVPR, p. 2737; pairwise steps: Osokin et al. 20
     dual = Σ_q cost(mixture) − c2 Σ w²,    gap = objective − dual
 
 A plane is what the right labels of a sequence have of each weight and a labelling that violates has not, mostly little: see
-`suffice.kernels.labels.label_planes`. So a pass over planes costs a part of one that finds labels.
+`suffice.kernels.labels.crf`. So a pass over planes costs a part of one that finds labels.
 
 The averaged perceptron changes the weights after each sequence, where labels are mistaken.
 """
@@ -50,7 +50,7 @@ class FoundPlanes(NamedTuple):
 
 def planes_of(features: PairFeatures, pair: Ints, block: EncodedBlock, found: Codes, cost: float) -> FoundPlanes:
     """The planes of the labels that were found at the places of a block; `pair` are the weights of `pair_weights`."""
-    from suffice.kernels.labels.label_planes import write_planes
+    from suffice.kernels.labels.crf import write_planes
 
     ranks = block.layout.ranks
     places, sizes = np.argsort(ranks, kind="stable"), np.bincount(ranks, minlength=len(block.layout.sequences))
@@ -82,7 +82,7 @@ class Planes:
 
     def add(self, found: list[FoundPlanes]) -> None:
         """One more plane of each sequence whose labels are not right, in place of one that has no share."""
-        from suffice.kernels.labels.label_planes import fill_gram
+        from suffice.kernels.labels.crf import fill_gram
 
         costs = np.concatenate([f.costs for f in found])
         which = np.flatnonzero(costs > 0.0)
@@ -119,7 +119,7 @@ class Planes:
 
     def climb(self, gap: float) -> None:
         """Raise the dual by passes over planes, each in an order of its own, until little is to be gained."""
-        from suffice.kernels.labels.label_planes import climb
+        from suffice.kernels.labels.crf import climb
 
         given = (STEPS, self.c2, self.sequence_weights, self._starts, self._items, self._values)
         mixtures = (self._slots, self._costs, self._shares, self._gram, self.w)

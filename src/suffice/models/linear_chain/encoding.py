@@ -237,7 +237,9 @@ class FindPairs(Step[Findings]):
         own = [pair_counts(x, tables.n_attributes, L, places) for x in (whole, partly) if x is not None]
         partial = own[1] if partly is not None else PairCounts(np.zeros(0, np.int64), np.zeros(0))
         kept = {} if self.store is None else {block.number: keep(self.store, (whole, partly))}
-        return Findings(own[0] + partial, partial, _sums(whole, L), *tally, kept)
+        weights = 1.0 if whole.weights is None else whole.weights
+        sums = [np.bincount(whole.labels, x * weights, L) for x in whole.numbers.T]  # Σ w x of each number by label
+        return Findings(own[0] + partial, partial, np.array(sums, np.float64).reshape(len(sums), L), *tally, kept)
 
 
 def split_by_labels(block: Block, tables: Tables) -> tuple[EncodedBlock, EncodedBlock | None, tuple[int, int, int]]:
@@ -254,10 +256,3 @@ def split_by_labels(block: Block, tables: Tables) -> tuple[EncodedBlock, Encoded
     if whole.all():
         return encode_block(block, tables), None, tally
     return encode_block(block, tables, whole), encode_block(block, tables, partly) if partly.any() else None, tally
-
-
-def _sums(block: EncodedBlock, n_labels: int) -> Array:
-    """Σ w x of each number by label."""
-    weights = 1.0 if block.weights is None else block.weights
-    parts = [np.bincount(block.labels, x * weights, n_labels) for x in block.numbers.T]
-    return np.array(parts, np.float64).reshape(len(parts), n_labels)

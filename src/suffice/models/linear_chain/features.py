@@ -22,6 +22,13 @@ Attributes = list[tuple[int, float]]
 """Attributes by number, with their values."""
 
 
+class LabelTerms(NamedTuple):
+    """Σ w log Z of the sequences of a block, and what is expected of each feature: the gradient of it."""
+
+    log_z: float
+    expected: Array
+
+
 @dataclass(frozen=True, eq=False)
 class PairFeatures:
     """Pairs with a weight: attribute a has the weights first[a] … first[a + 1] − 1, of the labels `labels`; then come those of
@@ -53,8 +60,24 @@ class PairFeatures:
         return T
 
     def expect_terms(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
-        """What weights expect of a block: see `expected_features`."""
-        return expected_features(self, w, block, self.transitions(w), clamped=clamped, costs=costs)
+        """What weights expect of a block."""
+        from suffice.kernels.labels.crf import sum_groups
+
+        n_groups, L, log_z = len(block.attributes.starts) - 1, self.n_labels, 0.0
+        by_group, of_numbers, pairs = np.zeros((n_groups, L)), np.zeros((len(self.numbers), L)), np.zeros((L, L))
+        for part, found in expectations(self, w, block, self.transitions(w), clamped=clamped, costs=costs):
+            steps = found.steps
+            if block.weights is None:
+                log_z += float(found.logs.sum())
+            else:
+                weights = block.weights[part.places]
+                log_z += float(found.logs @ weights)
+                steps *= weights[:, None]
+            sum_groups(block.groups, part.begin, steps, by_group)
+            of_numbers += block.numbers[part.places].T @ steps
+            pairs += found.pairs
+        own = self.by_weight(block, by_group, of_numbers)
+        return LabelTerms(log_z, np.concatenate([own, pairs[self.before, self.after]]))
 
     def contributions(
         self, vocabulary: Vocabulary, w: Array, attributes: tuple[Attributes, Attributes], around: tuple[int, ...]
@@ -206,16 +229,9 @@ def most_probable(features: PairFeatures, w: Array, block: EncodedBlock, T: Arra
 NO_CLAMP = np.zeros(0, np.int32)
 
 
-class PartExpectations(NamedTuple):
-    """What is expected of the labels of a part."""
-
-    part: SideBySide
-    found: ExpectedLabels
-
-
 def expectations(
     features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False, costs: Array | None = None
-) -> Iterator[PartExpectations]:
+) -> Iterator[tuple[SideBySide, ExpectedLabels]]:
     """What is expected of the labels of each part of a block; with `clamped`, given those that are there; with `costs`, where
     these are added to scores: see `label_costs`.
 
@@ -236,18 +252,16 @@ def expectations(
         if part.few and not clamped:
             few = conditional.expect_few(_scores_of(features, block, scores, more, part, clamp), T, part, weights)
             if few is not None:
-                yield PartExpectations(part, few)
+                yield part, few
                 continue
         weigh_steps(block.groups, part.begin, scores, powers, tops, more, clamp, room.b[: part.n], top)
         features.bar(room.b[: part.n], part, 0.0)
         found = conditional.expect_labels(room, T, part, weights)
         if found is None:
-            yield PartExpectations(
-                part, conditional.expect_in_logs(_scores_of(features, block, scores, more, part, clamp), T, part, weights)
-            )
+            yield part, conditional.expect_in_logs(_scores_of(features, block, scores, more, part, clamp), T, part, weights)
         else:
             found.logs[:] += top[: part.n]
-            yield PartExpectations(part, found)
+            yield part, found
 
 
 def _scores_of(features: PairFeatures, block: EncodedBlock, scores: Array, more: Array, part: SideBySide, clamp: Codes) -> Array:
@@ -258,33 +272,3 @@ def _scores_of(features: PairFeatures, block: EncodedBlock, scores: Array, more:
         total[(label >= 0) & (label != np.arange(scores.shape[1]))] = -np.inf
     features.bar(total, part, -np.inf)
     return total
-
-
-class LabelTerms(NamedTuple):
-    """Σ w log Z of the sequences of a block, and what is expected of each feature: the gradient of it."""
-
-    log_z: float
-    expected: Array
-
-
-def expected_features(
-    features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False, costs: Array | None = None
-) -> LabelTerms:
-    """What weights expect of a block."""
-    from suffice.kernels.labels.crf import sum_groups
-
-    n_groups, L = len(block.attributes.starts) - 1, features.n_labels
-    by_group, of_numbers, pairs, log_z = np.zeros((n_groups, L)), np.zeros((len(features.numbers), L)), np.zeros((L, L)), 0.0
-    for part, found in expectations(features, w, block, T, clamped=clamped, costs=costs):
-        steps = found.steps
-        if block.weights is None:
-            log_z += float(found.logs.sum())
-        else:
-            weights = block.weights[part.places]
-            log_z += float(found.logs @ weights)
-            steps *= weights[:, None]
-        sum_groups(block.groups, part.begin, steps, by_group)
-        of_numbers += block.numbers[part.places].T @ steps
-        pairs += found.pairs
-    own = features.by_weight(block, by_group, of_numbers)
-    return LabelTerms(log_z, np.concatenate([own, pairs[features.before, features.after]]))

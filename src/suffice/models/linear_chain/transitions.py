@@ -65,7 +65,7 @@ class BIO:
     def allowed(self, labels: Sequence[str]) -> Allowed:
         tags = _tags(labels, "BI", f"{Remedy('BIO()', '--transitions bio')} knows the labels O, B-… and I-…")
         inside = np.array([tag == "I" for tag, _ in tags])
-        same = np.array([[kind == other and tag != "O" for other in _kinds(tags)] for tag, kind in tags])
+        same = np.array([[kind == other and tag != "O" for _, other in tags] for tag, kind in tags])
         return Allowed(~inside, ~inside | same, np.ones(len(labels), bool))
 
 
@@ -82,12 +82,8 @@ class BIOES:
     def allowed(self, labels: Sequence[str]) -> Allowed:
         tags = _tags(labels, "BIES", f"{Remedy('BIOES()', '--transitions bioes')} knows the labels O, B-…, I-…, E-… and S-…")
         inside, open_ = (np.array([tag in some for tag, _ in tags]) for some in ("IE", "BI"))
-        same = np.array([[kind == other for other in _kinds(tags)] for _, kind in tags])
+        same = np.array([[kind == other for _, other in tags] for _, kind in tags])
         return Allowed(~inside, np.where(open_[:, None], inside & same, ~inside), ~open_)
-
-
-def _kinds(tags: Sequence[tuple[str, str]]) -> list[str]:
-    return [kind for _, kind in tags]
 
 
 def _tags(labels: Sequence[str], letters: str, known: str) -> list[tuple[str, str]]:
