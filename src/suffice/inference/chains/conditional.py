@@ -158,9 +158,8 @@ class ExpectedLabels(NamedTuple):
 
 
 def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None = None) -> ExpectedLabels | None:
-    """What is expected of labels by room.b, scaled; all of the room is overwritten, and `steps` is in it.
-
-    None where scaling would lose something: see `expect_in_logs`."""
+    """What is expected of labels by room.b, scaled; all of the room is overwritten, and `steps` is in it. None where scaling
+    would lose something: see `expect_in_logs`."""
     from suffice.kernels.labels.crf import weigh_rows
 
     b, a, z, c = room.rows(part.n)
@@ -270,9 +269,7 @@ LANES, ROOM = 64, 16
 
 class GroupScores(NamedTuple):
     """The score of each label at each place: the sum of those of its groups, scores[groups[o, p]], and of more[p] if it has rows.
-
-    Where `truth` has entries, `cost` is added to those of all other labels.
-    """
+    Where `truth` has entries, `cost` is added to those of all other labels."""
 
     groups: Codes
     scores: Array

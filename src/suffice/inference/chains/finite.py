@@ -63,10 +63,9 @@ class BestPaths(NamedTuple):
 
 
 def expect_states(steps: StateSteps, *, out: Array | None = None) -> Expectations:
-    """ln p(y) of each sequence and the expected numbers of transitions and of states given y.
-
-    With a table there are `counts`, with `log_likelihood` a `posterior`, which is put into `out` if that is given: memory that is
-    asked for again at each call costs as much as the rest. It must not be that of the likelihoods."""
+    """ln p(y) of each sequence and the expected numbers of transitions and of states given y. With a table there are `counts`,
+    with `log_likelihood` a `posterior`, which is put into `out` if that is given: memory that is asked for again at each call
+    costs as much as the rest. It must not be that of the likelihoods."""
     into = _nothing(steps)._replace(pairs=np.zeros(steps.matrices.shape))
     if steps.table is not None:
         into = into._replace(counts=np.zeros(steps.table.shape))
@@ -139,9 +138,8 @@ def smooth_states(steps: StateSteps) -> StepwiseStates:
 
 
 def best_paths(steps: StateSteps, n: int = 1) -> BestPaths:
-    """The n paths of largest p(path, y) of each sequence, best first.
-
-    Gains closer than 1e-9 are equal, and the smaller state wins, from the last step to the first."""
+    """The n paths of largest p(path, y) of each sequence, best first. Gains closer than 1e-9 are equal, and the smaller state
+    wins, from the last step to the first."""
     S, lengths = steps.n_sequences, np.diff(steps.starts)
     out, left = BestPaths(np.empty((n, steps.n_steps), np.int32), np.empty((S, n))), np.arange(S)
     if n == 1 and has_lanes(steps):
@@ -219,10 +217,8 @@ FORGOTTEN = 2e-14
 
 
 def expect_in_lanes(steps: StateSteps, into: Expectations, moments: Spread | None = None) -> Ints:
-    """Fill in what is expected, and add to the moments, where steps have `normals`.
-
-    The numbers of the sequences that scaling would lose are returned: these have added nothing.
-    """
+    """Fill in what is expected, and add to the moments, where steps have `normals`. The numbers of the sequences that scaling
+    would lose are returned: these have added nothing."""
     given = parameters(steps)
     sums = LaneSums.zeros(steps.n_states, len(into.counts), into.posterior, moments)
     left, lengths = [np.zeros(0, np.int64)], np.diff(steps.starts)

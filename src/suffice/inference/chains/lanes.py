@@ -38,11 +38,9 @@ _free: list[tuple[tuple[int, ...], LaneRoom]] = []
 
 
 class Lanes(NamedTuple):
-    """Runs of steps, `length[l]` of them from step `begin[l]` on, the longest first.
-
-    `before[l]` is the filter before a run, `enter[l]` the distribution of its first state if it is the first of a sequence (the
-    other is 0 then), `final[l]` is proportional to p(what comes after the run | its last state).
-    """
+    """Runs of steps, `length[l]` of them from step `begin[l]` on, the longest first. `before[l]` is the filter before a run,
+    `enter[l]` the distribution of its first state if it is the first of a sequence (the other is 0 then), `final[l]` is
+    proportional to p(what comes after the run | its last state)."""
 
     begin: Ints
     length: Ints
@@ -232,9 +230,7 @@ class LaneRoom(NamedTuple):
     @contextmanager
     def borrow(cls, *size: int) -> Iterator[LaneRoom]:
         """LaneRoom that was used before, if what is free has this size: memory that is new to a process costs as much as its use.
-
-        It belongs to no thread, for these live no longer than an iteration.
-        """
+        It belongs to no thread, for these live no longer than an iteration."""
         try:
             before, room = _free.pop()
         except IndexError:

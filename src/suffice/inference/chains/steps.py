@@ -20,7 +20,6 @@ Flags = npt.NDArray[np.bool_]
 @dataclass(frozen=True, eq=False)
 class StateNormals:
     """Numbers x[c, t], and for each state its linear forms in them: see `suffice.kernels.chains.state_normals.score_normals`.
-
     `pairs` says of which pairs of a column and a four of columns the products are needed."""
 
     x: Array

@@ -164,9 +164,7 @@ def permuted_statistic(
     problem: StateProblem, statistic: ExpectedStatistic, theta: Theta, order: list[int], names: frozenset[str]
 ) -> ExpectedStatistic:
     """What is expected if the variables of these names have their states in another order, in which `theta` are the parameters.
-
-    There must be no families that take steps of their own.
-    """
+    There must be no families that take steps of their own."""
     cells, moments, rank = statistic.cells.copy(), dict(statistic.moments), np.argsort(order)
     for name, node in problem.nodes.items():
         axes = [axis for axis, v in enumerate(node.finite) if v.name in names]

@@ -234,10 +234,8 @@ FARTHEST = 40.0
 
 
 def with_carriers(task: ChainTask, phases: Sequence[Phase], unknown: list[str]) -> list[str]:
-    """The unknown variables and those that carry the chain on, observed or not: their joint distribution is what settles.
-
-    Only templates of order 1 whose transitions hang on no observed cell settle to one distribution.
-    """
+    """The unknown variables and those that carry the chain on, observed or not: their joint distribution is what settles. Only
+    templates of order 1 whose transitions hang on no observed cell settle to one distribution."""
     if task.template.order != 1:
         raise FitError(f"{FIRST_STATIONARY} is for templates whose largest lag is 1, and this one has {task.template.order}")
     carriers = sorted({*unknown, *(n for n in task.template.nodes if task.template.own_at(n, 0))})

@@ -71,9 +71,8 @@ def _cells(own: Mapping[str, Finite], statistics: Statistics) -> tuple[dict[str,
 
 @dataclass(frozen=True, eq=False)
 class TargetRows:
-    """`design` (rows × configurations, sparse) says which configurations of the other columns a row has, one in each part of
-    the vector, and `places` (configurations × states of the target) which cell is theirs; `true` is the state that a row
-    has."""
+    """`design` (rows × configurations, sparse) says which configurations of the other columns a row has, one in each part of the
+    vector, and `places` (configurations × states of the target) which cell is theirs; `true` is the state that a row has."""
 
     design: Any
     places: Ints

@@ -121,10 +121,8 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
 def _descend(
     terms: Terms, chains: Chains, how: RobbinsMonro, seen: Array, penalties: tuple[Array, Array], watch: Progress[Any]
 ) -> tuple[Array, list[DrawnRound], int]:
-    """The average of the weights over the second half of the rounds, the trace, and how many rounds there were.
-
-    Where time or the user ends it in the first half, the last weights are returned, which are rougher.
-    """
+    """The average of the weights over the second half of the rounds, the trace, and how many rounds there were. Where time or the
+    user ends it in the first half, the last weights are returned, which are rougher."""
     l1, l2 = penalties
     degree = max((len(own) for own in chains.blankets.neighbours), default=0)
     first = 0.5 / (1.0 + degree) if how.rate is None else float(how.rate)

@@ -292,10 +292,8 @@ def way_out(problem: UndirectedProblem) -> str:
 
 
 def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Minimum, float]:
-    """The weights at the minimum of log Z − mean·A w + (c1 Σ|w| + c2 Σ w²) / N, and log Z there.
-
-    Weights are scaled by the spread of their features, so that the first steps are about as long as they should be.
-    """
+    """The weights at the minimum of log Z − mean·A w + (c1 Σ|w| + c2 Σ w²) / N, and log Z there. Weights are scaled by the spread
+    of their features, so that the first steps are about as long as they should be."""
     terms = problem.terms
     tree = FactorTree(terms.network(), f"{len(terms.names)} variables")
     zeros = excluded_cells(problem, mean)

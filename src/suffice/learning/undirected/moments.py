@@ -96,10 +96,8 @@ def _moments(problem: UndirectedProblem) -> Array:
 
 
 def check_possible(problem: UndirectedProblem, moments: Array, slack: float) -> None:
-    """Refuse moments that no distribution has, or only one without all of the states: each by itself, then all together.
-
-    With slack only those are refused that no distribution comes near to, each by itself.
-    """
+    """Refuse moments that no distribution has, or only one without all of the states: each by itself, then all together. With
+    slack only those are refused that no distribution comes near to, each by itself."""
     terms = problem.terms
     for k, value in enumerate(moments):
         t = int(np.searchsorted(terms.weight_start, k, side="right")) - 1
@@ -166,10 +164,8 @@ MAX_STATES, MAX_NUMBERS = 2**14, 2**22
 
 def check_interior(problem: UndirectedProblem, seen: Array, what: str = "likelihood") -> None:
     """Refuse an estimate that does not exist, with the names of the weights that run off; where it is too large to say, nothing.
-
     States that a margin of zero already excludes are left out: there is an extended estimate without them. Weights that are
-    penalised stay where they are; only the others can run off.
-    """
+    penalised stay where they are; only the others can run off."""
     from scipy.sparse import diags_array
 
     terms, total = problem.terms, float(seen[: problem.terms.table_start[1]].sum())

@@ -87,11 +87,9 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """The steps over the rows of a block, in minibatches, from what the rows before it taught.
-
-    A step moves by `momentum` times the last move and `rate` times the gradient of the mean over the minibatch of ln p(v), less
-    that of the penalty `l1` Σ|W| + `l2` ΣW². No step begins after `deadline`, by the clock of `time.perf_counter`.
-    """
+    """The steps over the rows of a block, in minibatches, from what the rows before it taught. A step moves by `momentum` times
+    the last move and `rate` times the gradient of the mean over the minibatch of ln p(v), less that of the penalty `l1` Σ|W| +
+    `l2` ΣW². No step begins after `deadline`, by the clock of `time.perf_counter`."""
 
     columns: VisibleColumns
     rounds: int
@@ -122,10 +120,8 @@ class Descent:
         return at
 
     def draw_units(self, at: Learned, n: int, v: Floats) -> tuple[Floats, Floats]:
-        """The visible units of the rows over those of the chains, and what is expected of the hidden units given them.
-
-        The chains are at the end of their rounds; those that go on are moved.
-        """
+        """The visible units of the rows over those of the chains, and what is expected of the hidden units given them. The chains
+        are at the end of their rounds; those that go on are moved."""
         units, bits, w, first = self.columns.units, LayerUnits(len(at.hidden)), at.weights, (2 * self.rounds + 1) * n
         k = len(v)
         h = at.chains if self.persistent else np.empty((k, bits.n), np.float32)
@@ -166,10 +162,8 @@ class Descent:
 
 @dataclass(frozen=True, eq=False)
 class PseudoSums:
-    """Σ w ln p(cell | the rest of its row) of one cell of each row, chosen at random, and Σ w.
-
-    Times the number of columns, the mean is that of the pseudo-likelihood, Σᵢ ln p(vᵢ | all others).
-    """
+    """Σ w ln p(cell | the rest of its row) of one cell of each row, chosen at random, and Σ w. Times the number of columns, the
+    mean is that of the pseudo-likelihood, Σᵢ ln p(vᵢ | all others)."""
 
     columns: VisibleColumns
     machine: Machine

@@ -235,10 +235,8 @@ def estimated_chain(
     ready: Mapping[str, Cpd] | None = None,
     first: First | None = None,
 ) -> SomeChain:
-    """The chain that statistics of complete steps, a prior and a choice of point values make.
-
-    `ready` has distributions that statistics cannot give, those of regressions; `first` may have first slices that are given.
-    """
+    """The chain that statistics of complete steps, a prior and a choice of point values make. `ready` has distributions that
+    statistics cannot give, those of regressions; `first` may have first slices that are given."""
     given: Mapping[str, Cpd] = first.cpds if isinstance(first, Given) else {}
     known = statistics.variables
     lacking = [n for n in template.nodes if n not in known and n not in (ready or {})]

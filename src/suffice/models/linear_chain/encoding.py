@@ -243,10 +243,8 @@ class FindPairs(Step[Findings]):
 
 
 def split_by_labels(block: Block, tables: Tables) -> tuple[EncodedBlock, EncodedBlock | None, tuple[int, int, int]]:
-    """Sequences with all of their labels, those with some, and how many have none, how many steps lack one, how many some.
-
-    A sequence without a label tells nothing of labels given all else: it is left out.
-    """
+    """Sequences with all of their labels, those with some, and how many have none, how many steps lack one, how many some. A
+    sequence without a label tells nothing of labels given all else: it is left out."""
     lengths = _lengths(block)
     there = _labels(block.columns[tables.label], tables) >= 0
     starts = np.cumsum(lengths) - lengths

@@ -233,10 +233,7 @@ def expectations(
     features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False, costs: Array | None = None
 ) -> Iterator[tuple[SideBySide, ExpectedLabels]]:
     """What is expected of the labels of each part of a block; with `clamped`, given those that are there; with `costs`, where
-    these are added to scores: see `label_costs`.
-
-    The next part overwrites the expectations of steps.
-    """
+    these are added to scores: see `label_costs`. The next part overwrites the expectations of steps."""
     from suffice.kernels.labels.crf import shift_rows, weigh_steps
 
     scores, more = group_scores(features, w, block), number_scores(features, w, block)

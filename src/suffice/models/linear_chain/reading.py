@@ -349,9 +349,7 @@ class Evaluation(Tabular):
 
 def entity_counts(true: Ints, found: Ints, lengths: Ints, labels: Sequence[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
     """Entities that are right, found, and there (rows), by kind; no kinds if labels are not B-…, I-… and O, or with E-… and S-….
-
-    What is found where the true label is missing does not count.
-    """
+    What is found where the true label is missing does not count."""
     marked = [x for x in labels if x[:2] in MARKS]
     if not any(x[:2] in BEGINS for x in marked) or any(x != "O" and x[:2] not in MARKS for x in labels):
         return (), np.zeros((3, 0), np.int64)

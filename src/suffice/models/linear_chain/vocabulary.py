@@ -178,9 +178,7 @@ def texts_by_column(chain: LinearChain, schema: Mapping[str, Variable]) -> dict[
 @dataclass(frozen=True, eq=False)
 class Tables:
     """The attributes that each state of a column makes at each place: after the states come the start, the end, and no cell.
-
-    `sources[i]` is the column of place i and `offsets[i]` its step, `numbers` are the columns and steps of numbers.
-    """
+    `sources[i]` is the column of place i and `offsets[i]` its step, `numbers` are the columns and steps of numbers."""
 
     sources: tuple[str, ...]
     offsets: tuple[int, ...]

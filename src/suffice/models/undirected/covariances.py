@@ -53,11 +53,9 @@ class Covariances:
         checked: bool = True,
         given: bool | None = None,
     ) -> Covariances:
-        """By the moments of the rows, or of statistics that hold them; what has no finite precision is refused.
-
-        `given`: whether someone may have written the moments by hand, so that they may be those of no rows. Without `checked`,
-        and a scale of 1, also of rows that are only to be compared with others.
-        """
+        """By the moments of the rows, or of statistics that hold them; what has no finite precision is refused. `given`: whether
+        someone may have written the moments by hand, so that they may be those of no rows. Without `checked`, and a scale of 1,
+        also of rows that are only to be compared with others."""
         statistics = data if isinstance(data, Statistics) else data.gather([Request((), tuple(names))], threads=threads)
         moments = statistics.moments((), tuple(names))
         matrix = covariance_of(moments)

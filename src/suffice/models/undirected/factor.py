@@ -117,11 +117,9 @@ def network_of(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> Ne
 
 
 def eliminate(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple[dict[str, Table], float]:
-    """The product of factors as the tables of a Bayesian network, and ln Z, the sum over all states.
-
-    Variables are eliminated one by one: in the product of all that involves x, what is left of its neighbours u stays, and
-    p(x | u) is that product divided by its sum over x.
-    """
+    """The product of factors as the tables of a Bayesian network, and ln Z, the sum over all states. Variables are eliminated one
+    by one: in the product of all that involves x, what is left of its neighbours u stays, and p(x | u) is that product divided by
+    its sum over x."""
     network = network_of(factors, variables)
     every = tuple(variables)
     part = part_of(network, network.all_factors, network.no_evidence())

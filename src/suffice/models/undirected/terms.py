@@ -169,11 +169,9 @@ class Terms:
         return csr_array(hstack(blocks))
 
     def centred_weights(self, log_tables: Array) -> Array:
-        """The weights that make these tables, up to a constant, and sum to zero over each axis.
-
-        The part of a table that belongs to a set of variables is found by inclusion and exclusion over its means:
-        centring along each axis of the set, the mean along every other.
-        """
+        """The weights that make these tables, up to a constant, and sum to zero over each axis. The part of a table that belongs
+        to a set of variables is found by inclusion and exclusion over its means: centring along each axis of the set, the mean
+        along every other."""
         if any(t.basis is not None for t in self.terms):
             return self._solve(log_tables)
         if not np.isfinite(log_tables).all():

@@ -109,9 +109,8 @@ def smooth_states(steps: LinearSteps, *, lagged: bool = False) -> LinearStates:
 
 
 def expected_states(steps: LinearSteps, groups: Ints, n_groups: int, *, weights: Array | None = None) -> ExpectedStates:
-    """E-step: smoothed means, and the sums of the joint covariances of consecutive states over the steps of each group.
-
-    `groups` has the group of each step; the part of z[t-1] is 0 at first steps. `weights` are those of the sequences."""
+    """E-step: smoothed means, and the sums of the joint covariances of consecutive states over the steps of each group. `groups`
+    has the group of each step; the part of z[t-1] is 0 at first steps. `weights` are those of the sequences."""
     m, n, d, none = steps.m, len(steps.codes), len(steps.begin.precision), np.empty((0, steps.m, steps.m))
     groups = np.require(groups, np.int32, ["C", "W"])
     weights = np.ones(len(steps.starts) - 1) if weights is None else np.require(weights, np.float64, ["C", "W"])
@@ -134,10 +133,9 @@ def expected_states(steps: LinearSteps, groups: Ints, n_groups: int, *, weights:
 
 
 def draw_states(steps: LinearSteps, normals: Array) -> Array:
-    """Draws of all states given the outputs, one for each `normals[d]` of [steps, m + p] standard normals: [draws, steps, m].
-
-    A draw from the prior, z⁺ and its outputs y⁺, less what y⁺ says of z⁺, has the covariance of z given y (Durbin and Koopman
-    2002, Biometrika 89, p. 603): hence one smoother of y - y⁺ a draw, whose covariances all draws share."""
+    """Draws of all states given the outputs, one for each `normals[d]` of [steps, m + p] standard normals: [draws, steps, m]. A
+    draw from the prior, z⁺ and its outputs y⁺, less what y⁺ says of z⁺, has the covariance of z given y (Durbin and Koopman 2002,
+    Biometrika 89, p. 603): hence one smoother of y - y⁺ a draw, whose covariances all draws share."""
     from suffice.kernels.chains.kalman import simulate
 
     m, n = steps.m, len(steps.codes)

@@ -71,10 +71,8 @@ def states_before(steps: LinearSteps, n: int) -> tuple[Array, ...]:
 
 
 def filter_all(steps: LinearSteps, states: tuple[Array, ...], means: Array, covariances: Array, products: Array) -> Innovations:
-    """Filter all sequences from the states before them, which move on.
-
-    Filled are the means' columns, covariances, and if there is room the products of innovations, step by step.
-    """
+    """Filter all sequences from the states before them, which move on. Filled are the means' columns, covariances, and if there
+    is room the products of innovations, step by step."""
     from suffice.kernels.chains.kalman import forward
 
     logs = no_logs(len(steps.starts) - 1)

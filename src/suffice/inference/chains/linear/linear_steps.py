@@ -76,10 +76,8 @@ class Beginnings(NamedTuple):
 
 
 def beginnings(steps: LinearSteps) -> Beginnings:
-    """All vectors of steps: units where a coordinate has no prior, and roots of a vague prior.
-
-    What is left has some variance: flat is flat, and exact outputs then have a variance as well.
-    """
+    """All vectors of steps: units where a coordinate has no prior, and roots of a vague prior. What is left has some variance:
+    flat is flat, and exact outputs then have a variance as well."""
     Q, m, diffuse = steps.Q.copy(), steps.m, steps.diffuse
     Q[diffuse[:, :, None] | diffuse[:, None]] = 0.0
     first, size = ~steps.F.any(axis=(1, 2)), np.diagonal(Q, axis1=1, axis2=2)
@@ -199,14 +197,6 @@ class LinearSteps:
         like = replace(self, **rows, f=f, f_steps=self.f_steps[:0])
         like.__dict__["begin"] = self.begin
         return like
-
-    def renew(self, **numbers: Any) -> LinearSteps:
-        """The same steps with other numbers: any of F, Q, f, f_steps, H, R, and y with the same cells missing.
-
-        What was found out about codes and missing cells is kept, so iterations should use this."""
-        new = replace(self, **numbers)
-        new.__dict__["patterns"] = self.patterns
-        return new
 
     def repeat(self, n: int) -> LinearSteps:
         """All sequences n times over."""

@@ -87,10 +87,8 @@ def steady_table(steps: LinearSteps, pattern: StepPattern) -> SteadyTable | None
 
 
 def _steady_gains(steps: LinearSteps, pattern: StepPattern, lengths: Ints) -> Gains | None:
-    """Gains up to where they stay, or to the end; None if half of all steps do not get there, or lanes cannot do it.
-
-    What lanes cannot do: exact outputs that are known before, and β that come in later than at the first step.
-    """
+    """Gains up to where they stay, or to the end; None if half of all steps do not get there, or lanes cannot do it. What lanes
+    cannot do: exact outputs that are known before, and β that come in later than at the first step."""
     longest, n = int(lengths[0]), min(int(lengths[0]), pattern.head + 64)
     while True:
         like = steps.like(pattern, np.array([n]))
@@ -238,10 +236,8 @@ def _base(f: Array, p: int) -> Array:
 
 
 def _lanes(steps: LinearSteps, pattern: StepPattern, table: SteadyTable) -> list[tuple[int, Ints, Ints]]:
-    """(the row of the first step, lanes, the number of each lane's sequence within the pattern), the longest first.
-
-    Long sequences are cut into pieces, if they forget: the steps before a piece that are run again start from nothing.
-    """
+    """(the row of the first step, lanes, the number of each lane's sequence within the pattern), the longest first. Long
+    sequences are cut into pieces, if they forget: the steps before a piece that are run again start from nothing."""
     start, n, warm = steps.starts[pattern.sequences], steps.lengths[pattern.sequences], table.warm
     first = len(table.gains.f) - 1
     size = max(PIECE, 4 * (first + warm))
