@@ -297,45 +297,25 @@ class BestLabelling(NamedTuple):
 
 def best_labels(layout: SequenceLayout, given: GroupScores, T: Array) -> BestLabelling:
     """The labels with the largest score; of equals the smaller, from the last step to the first. −1 where none is possible."""
-    from suffice.kernels.labels import label_paths
+    from suffice.kernels.labels import label_sequences
 
     labels, scores = np.empty(len(layout.order), np.int32), np.zeros(len(layout.sequences))
     long = [part.offsets[1] == 1 and part.n * len(T) >= SHORT for part in layout.parts]
-    room = LabelRoom.of(T, max((part.n for part, alone in zip(layout.parts, long, strict=True) if not alone), default=0))
+    n = max((part.n for part, alone in zip(layout.parts, long, strict=True) if not alone), default=0)
+    L, K = len(T), -len(T) % 4 + len(T)
+    matrix = np.full((K, K), -np.inf)
+    matrix[:L, :L] = T
+    back, x, states = np.concatenate([matrix.T.reshape(-1), np.zeros(K)]), np.empty(K * n), np.empty(n, np.int64)
+    strip, spare, tops, turned = np.zeros(K * LANES), np.empty(K * LANES), np.empty(LANES), np.empty((ROOM, L))
     for part, alone in zip(layout.parts, long, strict=True):
         own = scores[part.first : part.first + int(part.offsets[1])]
         if alone:
             paths, values = best_paths(state_steps(given.at(part), T, np.array([part.n])))
             labels[layout.order[part.places]], own[:] = paths[0], values[0]
             continue
-        label_paths.rise(given.groups, part.begin, part.offsets, *given[1:], room.matrix, room.turned, room.strip, room.x, own)
-        held = room.back, room.x, own, room.spare, room.states, room.tops
-        label_paths.descend(part.begin, part.offsets, *held, layout.order, labels)
+        label_sequences.rise(given.groups, part.begin, part.offsets, *given[1:], matrix, turned, strip, x, own)
+        label_sequences.descend(part.begin, part.offsets, back, x, own, spare, states, tops, layout.order, labels)
     return BestLabelling(labels, scores)
-
-
-class LabelRoom(NamedTuple):
-    """What parts need: see `suffice.kernels.labels.label_paths`."""
-
-    matrix: Array
-    back: Array
-    x: Array
-    strip: Array
-    spare: Array
-    turned: Array
-    states: Ints
-    tops: Array
-
-    @classmethod
-    def of(cls, T: Array, n: int) -> LabelRoom:
-        """For parts of up to n places."""
-        L = len(T)
-        K = -L % 4 + L
-        matrix = np.full((K, K), -np.inf)
-        matrix[:L, :L] = T
-        back = np.concatenate([matrix.T.reshape(-1), np.zeros(K)])
-        strip, spare, tops = np.zeros(K * LANES), np.empty(K * LANES), np.empty(LANES)
-        return cls(matrix, back, np.empty(K * n), strip, spare, np.empty((ROOM, L)), np.empty(n, np.int64), tops)
 
 
 def state_steps(scores: Array, T: Array, lengths: Ints) -> StateSteps:

@@ -51,10 +51,18 @@ def fit_undirected(
         data.require_all_cells("an undirected model")
     if not isinstance(data, Statistics) and not is_moments(model, data):
         data = scan(data)
-    if is_undirected(model) and not isinstance(model, (LogLinear, Features, MarkovNet)) and _of_reals(Graph(model), data):
-        NUMBERS.check(objective or chosen)
-        _refuse_for_reals(penalty=penalty, method=method, prior=prior, base=base)
-        return fit_gaussian(Graph(model), data)
+    if is_undirected(model) and not isinstance(model, (LogLinear, Features, MarkovNet)):
+        columns = data.variables if isinstance(data, Statistics) else data.schema
+        graph = Graph(model)
+        if len(graph) > 0 and all(isinstance(columns.get(n), Real) for n in graph.nodes):
+            NUMBERS.check(objective or chosen)
+            for name, value in {"penalty": penalty, "method": method, "prior": prior, "base": base}.items():
+                if value is not None:
+                    raise FitError(
+                        f"{argument(name)} is not for graphs of real columns, whose estimate is that of maximum likelihood "
+                        f"(covariance selection); a precision is penalised by {LASSO}"
+                    )
+            return fit_gaussian(graph, data)
     (FEATURES if isinstance(model, Features) else TABLES).check(objective or chosen)
     if base is not None and not isinstance(base, MarkovNet):
         raise FitError(f"a base measure is a MarkovNet, MarkovNet({{'x': logs}}, variables), not {type(base).__name__}")
@@ -93,22 +101,6 @@ def _estimate(problem: SolvableProblem) -> MarkovNet:
             f"there is none on the way; {CONTRASTIVE} has one after each round"
         ) from None
     return net
-
-
-def _of_reals(graph: Graph, data: Any) -> bool:
-    """Whether all nodes of a graph are real columns."""
-    variables = data.variables if isinstance(data, Statistics) else data.schema
-    return len(graph) > 0 and all(isinstance(variables.get(n), Real) for n in graph.nodes)
-
-
-def _refuse_for_reals(**given: Any) -> None:
-    """Options that covariance selection does not have."""
-    for name, value in given.items():
-        if value is not None:
-            raise FitError(
-                f"{argument(name)} is not for graphs of real columns, whose estimate is that of maximum likelihood (covariance "
-                f"selection); a precision is penalised by {LASSO}"
-            )
 
 
 def is_moments(model: Any, data: Any) -> bool:

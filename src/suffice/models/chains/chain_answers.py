@@ -103,7 +103,7 @@ def posterior_frame(
     names, values = columns_of(reading.chain, found.cells)
     if not names:
         raise ModelError("nothing of these sequences is hidden or missing: there is nothing to infer")
-    return table(reading.sequences.source, names, reading.in_order(np.array(values)).T)
+    return table(reading.sequences.source, names, reading.sequences.in_order(np.array(values)).T)
 
 
 def columns_of(chain: ChainParts, cells: Cells) -> tuple[list[str], list[Array]]:
@@ -158,7 +158,7 @@ def decode(chain: ChainParts, sequences: Any, best: int) -> tuple[Decoded, ...]:
         found = answers(reading, names=reading.numbers, smooth=True)
         refuse_impossible(reading, found.log_prob, found.impossible)
         means = {name: own.mean for name, own in found.cells.items() if isinstance(own, StepNumbers)}
-        frame = table(reading.sequences.source, list(means), reading.in_order(np.array(list(means.values()))).T)
+        frame = table(reading.sequences.source, list(means), reading.sequences.in_order(np.array(list(means.values()))).T)
         return (Decoded(frame, found.log_prob),)
     if n > 1:
         reading.layout.space.check_size("more than one best path")
@@ -184,7 +184,7 @@ def best_log_prob(chain: ChainParts, sequences: Any) -> float:
 def code_frame(reading: ChainReading, codes: Mapping[str, npt.NDArray[Any]]) -> Any:
     """Codes of states, −1 for none, as a frame of the input's kind with a column for each variable."""
     states: Any = {n: reading.chain.variables[n] for n in codes}
-    return code_table(reading.sequences.source, {n: (reading.in_order(c), states[n].states) for n, c in codes.items()})
+    return code_table(reading.sequences.source, {n: (reading.sequences.in_order(c), states[n].states) for n, c in codes.items()})
 
 
 def posterior_decode(chain: ChainParts, sequences: Any) -> Any:

@@ -20,6 +20,8 @@ from suffice.errors import DataError, FitError, ModelError, listing, nearest, qu
 from suffice.errors.remedies import FIRST_DIFFUSE, SEQUENCES
 from suffice.families import family_of
 from suffice.families.by_hand import ByHand
+from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.gathering.gathering import gather_steps
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Cpd, Estimate
@@ -135,27 +137,23 @@ class ChainParts(NodeDistributions):
     def first(self) -> tuple[Mapping[str, Any], ...]:
         """The distributions of each of the first slices, one for each step until all lags exist, by variable; a number that
         begins anywhere has none."""
-        if isinstance(self.first_slices, Stationary):
-            return (MappingProxyType(self._stationary_slice()),)
+        if isinstance(self.first_slices, Stationary):  # that of a chain that has always been running
+            own = [n for n in self.template.nodes if self.template.own_at(n, 0)]
+            if len(own) != 1:
+                raise ModelError(
+                    f"the first slice of {', '.join(own)} together is stationary(), an array over their joint states"
+                )
+            variable, settled = self.variables[own[0]], self.stationary()
+            begin: Cpd
+            if isinstance(variable, Finite):
+                begin = Table(variable, (), settled)
+            elif len(settled.names) > 1:
+                raise ModelError(f"the first slice of {settled.names} together is stationary(): their mean and covariance")
+            else:
+                begin = ConditionalGaussian(variable, (), settled.mean[0], np.zeros(0), settled.covariance[0, 0])
+            return (MappingProxyType({**{n: self._cpds[n] for n in self.template.nodes}, own[0]: begin}),)
         keys = [{n: self.template.parameter_name(n, t) for n in self.template.nodes} for t in range(self.order)]
         return tuple(MappingProxyType({n: self._cpds[key] for n, key in own.items() if key in self._cpds}) for own in keys)
-
-    def _stationary_slice(self) -> dict[str, Any]:
-        """The first slice of a chain that has always been running, where one variable carries it on."""
-        from suffice.families.categorical import Table
-        from suffice.families.conditional_gaussian import ConditionalGaussian
-
-        own = [n for n in self.template.nodes if self.template.own_at(n, 0)]
-        if len(own) != 1:
-            raise ModelError(f"the first slice of {', '.join(own)} together is stationary(), an array over their joint states")
-        variable: Any = self.variables[own[0]]
-        if not isinstance(variable, Finite):
-            settled = self.stationary()
-            if len(settled.names) > 1:
-                raise ModelError(f"the first slice of {settled.names} together is stationary(): their mean and covariance")
-            line = ConditionalGaussian(variable, (), settled.mean[0], np.zeros(0), settled.covariance[0, 0])
-            return {**{n: self._cpds[n] for n in self.template.nodes}, own[0]: line}
-        return {**{n: self._cpds[n] for n in self.template.nodes}, own[0]: Table(variable, (), self.stationary())}
 
     def __eq__(self, other: object) -> bool:
         """Same template, same variables, same parameters, same way to begin."""

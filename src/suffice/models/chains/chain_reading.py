@@ -116,10 +116,6 @@ class ChainReading:
         """What a step makes of each block of whole sequences."""
         return self.sequences.data.map(partial(_with_blank_columns, self.blank, step) if self.blank else step, what=what)
 
-    def in_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values of steps (last axis) in the order of the rows as they were given, without steps that were put in for gaps."""
-        return self.sequences.in_order(values)
-
 
 def _with_blank_columns(names: tuple[str, ...], step: Callable[[Block], Any], block: Block) -> Any:
     """What a step makes of a block with more columns, of numbers that are all missing."""

@@ -132,7 +132,7 @@ def sample_given(chain: ChainParts, sequences: Any, n: Any, seed: int | None) ->
 
 def _draw_paths(reading: ChainReading, seed: tuple[int, ...]) -> dict[str, Column]:
     parts = list(reading.map(partial(_draw_cells, reading, seed), "drawing paths"))
-    return {name: reading.in_order(np.concatenate([p[name] for p in parts])) for name in parts[0]}
+    return {name: reading.sequences.in_order(np.concatenate([p[name] for p in parts])) for name in parts[0]}
 
 
 def _frame(reading: ChainReading, cells: Mapping[str, Column]) -> Any:
@@ -163,7 +163,7 @@ def impute(chain: ChainParts, sequences: Any, draws: Any, seed: int) -> Any:
     found = answers(reading, smooth=True)
     refuse_impossible(reading, found.log_prob, found.impossible)
     likely = {n: most_probable(c) if not isinstance(c, StepNumbers) else c.mean for n, c in found.cells.items()}
-    return fill_frame(rows, _fills(reading, {n: reading.in_order(c) for n, c in likely.items()}))
+    return fill_frame(rows, _fills(reading, {n: reading.sequences.in_order(c) for n, c in likely.items()}))
 
 
 def _missing_cells(names: tuple[str, ...], block: Block) -> dict[str, Column]:
@@ -176,7 +176,7 @@ def _fills(reading: ChainReading, cells: Mapping[str, Column]) -> dict[str, Fill
     parts = list(reading.map(partial(_missing_cells, names), ""))
     result = {}
     for name in names:
-        lost = np.flatnonzero(reading.in_order(np.concatenate([p[name] for p in parts])))
+        lost = np.flatnonzero(reading.sequences.in_order(np.concatenate([p[name] for p in parts])))
         v = reading.chain.variables[name]
         if isinstance(v, Finite) and v.cuts is not None:
             note(f"{name!r}: known to the chain in bins only, and a bin is not a number; missing cells there stay missing")

@@ -196,13 +196,14 @@ def refuse_dependent(seen: Covariances, clique: Sequence[str], at: Sequence[int]
             f"{LASSO}, or a graph with fewer edges"
         )
     scale = np.sqrt(np.diag(seen.matrix)[at])
-    left = _left_by_those_before(seen.matrix[np.ix_(at, at)] / scale[:, None] / scale)
-    if left.min() <= COLLINEAR:
-        k = int(np.argmax(left <= COLLINEAR))
-        raise FitError(
-            f"{clique[k]!r} is a linear function of {listing(clique[:k], 6)}, to which it is joined: their partial correlations "
-            "are infinite; leave one of these columns out"
-        )
+    rest = seen.matrix[np.ix_(at, at)] / scale[:, None] / scale
+    for k in range(len(rest)):  # the pivots of Cholesky's factor are what of each variance the variables before leave
+        if rest[k, k] <= COLLINEAR:
+            raise FitError(
+                f"{clique[k]!r} is a linear function of {listing(clique[:k], 6)}, to which it is joined: their partial "
+                "correlations are infinite; leave one of these columns out"
+            )
+        rest[k + 1 :, k + 1 :] -= np.outer(rest[k + 1 :, k], rest[k, k + 1 :]) / rest[k, k]
 
 
 def _is_definite(seen: Covariances) -> bool:
@@ -213,15 +214,3 @@ def _is_definite(seen: Covariances) -> bool:
     except np.linalg.LinAlgError:
         return False
     return seen.weight > len(scale) and float(np.diag(factor).min()) ** 2 > COLLINEAR
-
-
-def _left_by_those_before(correlations: Array) -> Array:
-    """What of each variance the variables before leave: the pivots of Cholesky's factor, as far as they are positive."""
-    rest = correlations.copy()
-    left = np.ones(len(rest))
-    for k in range(len(rest)):
-        left[k] = rest[k, k]
-        if left[k] <= COLLINEAR:
-            break
-        rest[k + 1 :, k + 1 :] -= np.outer(rest[k + 1 :, k], rest[k, k + 1 :]) / left[k]
-    return left
