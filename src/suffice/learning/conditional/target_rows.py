@@ -47,7 +47,15 @@ def distinct_rows(variables: Mapping[str, Any], names: Iterable[str], data: Any)
         if not isinstance(variable, Finite):
             raise FitError(f"{name!r} holds numbers, and a finite column is told from finite columns: cut it into Bins")
     if isinstance(data, Statistics):
-        return _cells(own, data)
+        try:
+            counts = data.counts(list(own))
+        except StatisticsError as error:
+            raise StatisticsError(
+                f"to tell a column from the others, statistics must have one table of {listing(own)} together: {error.said}"
+            ) from None
+        keys, weights = counts.listed()
+        codes = np.unravel_index(keys, [v.n_states for v in counts.variables])
+        return {v.name: np.asarray(c, np.int64) for v, c in zip(counts.variables, codes, strict=True)}, weights
     rows = (data if isinstance(data, Data) else scan(data)).take(own).with_variables(own)
     if gaps := [n for n, m in rows.missing.items() if m]:
         raise DataError(f"the column {gaps[0]!r} has missing cells, and one column is told from the others in complete rows")
@@ -55,18 +63,6 @@ def distinct_rows(variables: Mapping[str, Any], names: Iterable[str], data: Any)
     columns = {n: found.columns[n].astype(np.int64) for n in own}
     order = np.lexsort(tuple(columns.values()))
     return {n: c[order] for n, c in columns.items()}, np.asarray(found.weights, np.float64)[order]
-
-
-def _cells(own: Mapping[str, Finite], statistics: Statistics) -> tuple[dict[str, Ints], Array]:
-    try:
-        counts = statistics.counts(list(own))
-    except StatisticsError as error:
-        raise StatisticsError(
-            f"to tell a column from the others, statistics must have one table of {listing(own)} together: {error.said}"
-        ) from None
-    keys, weights = counts.listed()
-    codes = np.unravel_index(keys, [v.n_states for v in counts.variables])
-    return {v.name: np.asarray(c, np.int64) for v, c in zip(counts.variables, codes, strict=True)}, weights
 
 
 @dataclass(frozen=True, eq=False)

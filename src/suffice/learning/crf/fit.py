@@ -7,7 +7,7 @@ end of the iteration, and stands in its trace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -183,18 +183,11 @@ class _NearEnough(Exception):
     """The optimum is near enough."""
 
 
-@dataclass(eq=False)
 class LabelDescent:
     """The way down: the last point that was evaluated, and the trace of those that were accepted."""
 
-    problem: LabelProblem
-    how: Climbing
-    watch: Progress[Array]
-    x: Array = field(default_factory=lambda: np.zeros(0))
-    loss: float = 0.0
-    gradient: Array = field(default_factory=lambda: np.zeros(0))
-    best: Array = field(default_factory=lambda: np.zeros(0))
-    trace: list[WeightStep] = field(default_factory=list)
+    def __init__(self, problem: LabelProblem, how: Climbing, watch: Progress[Array]) -> None:
+        self.problem, self.how, self.watch, self.best, self.trace = problem, how, watch, how.start, list[WeightStep]()
 
     def evaluate(self, w: Array) -> tuple[float, Array]:
         """The smooth part of the objective, and its gradient."""
@@ -231,7 +224,7 @@ def climb(problem: LabelProblem, how: Climbing) -> tuple[Array, WeightRun]:
         found = minimise(
             way.evaluate, how.start, l1=l1, memory=how.memory, tol=0.0, max_iter=how.max_iter, check=way.accept, bounds=False
         )
-        if not np.array_equal(found.x, way.best):
+        if not way.trace or not np.array_equal(found.x, way.best):
             way.evaluate(found.x)
             way.accept()
         converged = found.iterations < how.max_iter  # no step gains anything more
@@ -241,8 +234,6 @@ def climb(problem: LabelProblem, how: Climbing) -> tuple[Array, WeightRun]:
         stopped = True
     finally:
         watch.close()
-    if not way.trace:
-        way.best = how.start
     if stopped:
         note("the fit was stopped before its end; these are the best weights so far")
     elif not converged:

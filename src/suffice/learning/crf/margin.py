@@ -97,7 +97,14 @@ class Planes:
         self._starts = np.concatenate([self._starts, self._starts[-1] + np.cumsum(sizes)])
         self._items = np.concatenate([self._items, *(f.items for f in found)])
         self._values = np.concatenate([self._values, *(f.values for f in found)])
-        self._drop()
+        # without the planes that are in no slot
+        sizes, there = np.diff(self._starts), self._slots >= 0
+        used = np.zeros(len(sizes), bool)
+        used[self._slots[there]] = True
+        kept = np.repeat(used, sizes)
+        self._items, self._values = self._items[kept], self._values[kept]
+        self._starts = np.concatenate([[0], np.cumsum(sizes[used])]).astype(np.int64)
+        self._slots[there] = (np.cumsum(used) - 1)[self._slots[there]]
         fill_gram(which, at, self._starts, self._items, self._values, self._slots, self._gram, self._room)
 
     def _widen(self) -> None:
@@ -106,16 +113,6 @@ class Planes:
         self._slots = np.pad(self._slots, [(0, 0), (0, more)], constant_values=-1)
         self._costs, self._shares = (np.pad(x, [(0, 0), (0, more)]) for x in (self._costs, self._shares))
         self._gram = np.pad(self._gram, [(0, 0), (0, more), (0, more)])
-
-    def _drop(self) -> None:
-        """Without the planes that are in no slot."""
-        sizes, there = np.diff(self._starts), self._slots >= 0
-        used = np.zeros(len(sizes), bool)
-        used[self._slots[there]] = True
-        kept = np.repeat(used, sizes)
-        self._items, self._values = self._items[kept], self._values[kept]
-        self._starts = np.concatenate([[0], np.cumsum(sizes[used])]).astype(np.int64)
-        self._slots[there] = (np.cumsum(used) - 1)[self._slots[there]]
 
     def climb(self, gap: float) -> None:
         """Raise the dual by passes over planes, each in an order of its own, until little is to be gained."""

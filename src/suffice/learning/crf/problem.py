@@ -18,7 +18,7 @@ from suffice.engines.engine import Block, Step, sum_up
 from suffice.engines.local.kept import ValueStore
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.blocks import in_order
-from suffice.errors import DataError, FitError, TooLarge, bytes_in_words
+from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, nearest, note
 from suffice.iteration import ProgressLike
 from suffice.models.linear_chain.encoding import (
     Encoded,
@@ -31,7 +31,7 @@ from suffice.models.linear_chain.encoding import (
     split_by_labels,
 )
 from suffice.models.linear_chain.features import LabelTerms, PairFeatures
-from suffice.models.linear_chain.transitions import Allowed, all_allowed, tell_strange
+from suffice.models.linear_chain.transitions import Allowed, all_allowed
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary, texts_by_column
 from suffice.models.linear_chain.wider_features import InSequence, WiderFeatures, check_bytes
 from suffice.models.linear_chain.windows import LinearChain
@@ -120,7 +120,9 @@ class WiderKeys:
     def of(cls, chain: LinearChain, every: Vocabulary, tables: Tables, sequences: Sequences, threads: int | None) -> WiderKeys:
         """All that the data and the chain's counts give."""
         L, A, allowed = len(every.labels), every.size, all_allowed(chain.transitions, every.labels)
-        tell_strange(chain.transitions, every.labels)
+        if strange := [x for rule in chain.transitions for x in rule.named if x not in every.labels]:
+            known = f"{listing(dict.fromkeys(strange))}{nearest(strange[0], every.labels)}"
+            note(f"the constraints name labels that are not there: {known}")
         longest = int(sequences.lengths.max(initial=0))
         check_bytes(16.0 * (longest + 4 * L) * L * (L + 1 if chain.order == 2 else 1), L, longest, chain.order)
         refuse_forbidden(chain, tables, allowed, sequences)

@@ -166,18 +166,19 @@ def check_interior(problem: UndirectedProblem, seen: Array, what: str = "likelih
     """Refuse an estimate that does not exist, with the names of the weights that run off; where it is too large to say, nothing.
     States that a margin of zero already excludes are left out: there is an extended estimate without them. Weights that are
     penalised stay where they are; only the others can run off."""
-    from scipy.sparse import diags_array
+    from scipy.optimize import linprog
+    from scipy.sparse import csc_array, csr_array, diags_array, eye_array, hstack
 
     terms, total = problem.terms, float(seen[: problem.terms.table_start[1]].sum())
     n = n_configurations(problem.variables.values())
     if n > MAX_STATES:
         return
-    contrasts = diags_array(1.0 / terms.units) @ _free(problem)  # the program's tolerances are absolute
+    free = terms.contrasts  # weights × the parameters that no penalty holds
+    if problem.penalties:
+        free = csc_array(eye_array(terms.n_weights))[:, np.flatnonzero((problem.l1 + problem.l2) == 0.0)]
+    contrasts = diags_array(1.0 / terms.units) @ free  # the program's tolerances are absolute
     if not contrasts.shape[1] or n * contrasts.shape[1] > MAX_NUMBERS:
         return
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array, eye_array, hstack
-
     possible = _possible(problem, seen, n)
     moments = contrasts.T @ terms.by_weight(seen / total)
     rows = csr_array(terms.design(terms.names, possible) @ contrasts - np.tile(moments, (len(possible), 1)))
@@ -190,15 +191,6 @@ def check_interior(problem: UndirectedProblem, seen: Array, what: str = "likelih
     out = np.flatnonzero(found.x[k:] > 0.5)
     if len(out):
         raise _runs_off(problem, _sparsest(rows, out, contrasts, found.x[:k]), possible[out], what)
-
-
-def _free(problem: UndirectedProblem) -> Any:
-    """Weights × the parameters that no penalty holds: of a model without penalties, its contrasts."""
-    from scipy.sparse import csc_array, eye_array
-
-    if not problem.penalties:
-        return problem.terms.contrasts
-    return csc_array(eye_array(problem.terms.n_weights))[:, np.flatnonzero((problem.l1 + problem.l2) == 0.0)]
 
 
 def _sparsest(rows: Any, out: Ints, contrasts: Any, found: Array) -> Array:

@@ -296,8 +296,7 @@ def rbm(
     MACHINE.check(goal)
     n_hidden, passes = whole(k, "the number of hidden units", 1), whole(epochs, "the number of epochs", 1)
     batch, seed = whole(batch, "the size of a batch", 1), whole(seed, "a seed", 0)
-    rows = _rows(data, n_hidden)
-    columns, means = _summary(rows)
+    rows, columns, means = _open_columns(data, n_hidden)
     rate = (0.01 if columns.numbers else 0.1) if rate is None else rate
     if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)) or not 0.0 < float(rate) < np.inf:
         raise FitError(f"rate is a number above 0, not {rate!r}")
@@ -364,23 +363,19 @@ def _pseudo(tried: Data, descent: Descent, state: Learned) -> float:
     return float(total / weight) * sums.n_columns
 
 
-def _rows(data: Any, n_hidden: int) -> Data:
-    """The rows, complete, with columns that can be units."""
+def _open_columns(data: Any, n_hidden: int) -> tuple[Data, VisibleColumns, Array]:
+    """The rows, complete; their columns, that can be units, with the centre and scale of numbers; and the mean of each unit."""
     rows = scan(data)
     refuse_missing_cells(rows)
     if rows.identifiers:
         names = listing(rows.identifiers)
         raise DataError(f"{names} have nearly as many states as there are rows: leave them out, data.select([...])")
-    n = VisibleColumns.of(rows.schema).units.n
-    if 32.0 * n * n_hidden > MAX_BYTES:
-        size = bytes_in_words(32.0 * n * n_hidden)
-        raise TooLarge(f"{n:,} visible and {n_hidden:,} hidden units need {size} for their weights: take fewer of them")
-    return rows
-
-
-def _summary(rows: Data) -> tuple[VisibleColumns, Array]:
-    """The columns with the centre and scale of their numbers, and the mean of each unit."""
     columns = VisibleColumns.of(rows.schema)
+    if 32.0 * columns.units.n * n_hidden > MAX_BYTES:
+        size = bytes_in_words(32.0 * columns.units.n * n_hidden)
+        raise TooLarge(
+            f"{columns.units.n:,} visible and {n_hidden:,} hidden units need {size} for their weights: take fewer of them"
+        )
     finite, numbers = (*columns.bits, *columns.groups), columns.numbers
     said = rows.gather([*(Request((n,)) for n in finite), *(Request((), (n,)) for n in numbers)])
     counts = {n: said.counts([n]).values + 0.5 for n in finite}
@@ -391,4 +386,4 @@ def _summary(rows: Data) -> tuple[VisibleColumns, Array]:
     scale = np.array([np.sqrt(m.scatter[0, 0, 0] / m.count[0]) for m in moments])
     if constant := [n for n, s in zip(numbers, scale, strict=True) if not s > 0]:
         raise DataError(f"{listing(constant)} {'is' if len(constant) == 1 else 'are'} constant: leave out what does not vary")
-    return columns.rescale(centre, scale), np.concatenate([*means, np.zeros(len(numbers))])
+    return rows, columns.rescale(centre, scale), np.concatenate([*means, np.zeros(len(numbers))])

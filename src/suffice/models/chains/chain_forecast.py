@@ -139,13 +139,12 @@ class Parts(NamedTuple):
     mean: Array
     covariance: Array
 
-    def advance(self, transition: Array, lines: StateLines) -> Parts:
+    def advance(self, transition: Array, lines: tuple[Array, Array, Array]) -> Parts:
         """One step on: a part for each state that may follow."""
-        weight = self.weight[:, None] * transition[self.state]
+        weight, (constant, matrix, noise) = self.weight[:, None] * transition[self.state], lines
         i, j = np.nonzero(weight > 0.0)
-        F = lines.matrix[j]
-        mean = lines.constant[j] + np.einsum("nab,nb->na", F, self.mean[i])
-        covariance = F @ self.covariance[i] @ F.transpose(0, 2, 1) + lines.noise[j]
+        mean = constant[j] + np.einsum("nab,nb->na", matrix[j], self.mean[i])
+        covariance = matrix[j] @ self.covariance[i] @ matrix[j].transpose(0, 2, 1) + noise[j]
         return Parts(weight[i, j], j, mean, covariance)
 
     def by_state(self) -> Parts:
@@ -172,15 +171,6 @@ class Parts(NamedTuple):
     def numbers(self, i: int) -> MixtureOfNumbers:
         """The i-th number by itself."""
         return MixtureOfNumbers(self.weight[:, None], self.mean[:, i, None], np.sqrt(self.covariance[:, i, i])[:, None])
-
-
-class StateLines(NamedTuple):
-    """The numbers of a step, and those before it that later steps need: constant + matrix · (those of the step before) + noise,
-    for each joint state."""
-
-    constant: Array
-    matrix: Array
-    noise: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,8 +316,9 @@ class OneAhead:
         ends = (None, None) if level is None or every is None else every.numbers(i).interval(level)
         return StepNumbers(numbers.mean, numbers.sd, *ends)
 
-    def _lines(self, t: int) -> StateLines:
-        """How the numbers of step t depend on those before it, for each joint state."""
+    def _lines(self, t: int) -> tuple[Array, Array, Array]:
+        """The numbers of step t, and those before it that later steps need, as constant + matrix · (those of the step before) +
+        noise, for each joint state."""
         step, theta = self.step, self.step.reading.theta
         K, d, place = len(self.now), len(step.places), step.places
         a, F, L = np.zeros((K, d)), np.zeros((K, d, d)), np.zeros((K, d, d))
@@ -350,7 +341,7 @@ class OneAhead:
                     F[:, i] += b[:, None] * F[:, j]
                     L[:, i] += b[:, None] * L[:, j]
             L[:, i, i] = np.sqrt(line.variance[own])
-        return StateLines(a, F, L @ L.transpose(0, 2, 1))
+        return a, F, L @ L.transpose(0, 2, 1)
 
     def _configuration(self, node: NodeFamily, t: int) -> Ints:
         """The place of a node's configuration in its arrays, for each joint state; of a table that of its first cell."""

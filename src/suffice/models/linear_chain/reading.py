@@ -62,12 +62,6 @@ class LabelReading:
         """What a step makes of each block of whole sequences."""
         return self.sequences.data.map(step, what=what)
 
-    def first_steps(self) -> dict[int, int]:
-        """The first step of each block, counted through all blocks in their order."""
-        numbers = list(self.map(attrgetter("number", "n_rows"), ""))
-        firsts = np.cumsum([0, *(n for _, n in numbers)]).tolist()
-        return {number: first for (number, _), first in zip(numbers, firsts[:-1], strict=True)}
-
     def tell_unknown(self) -> None:
         """Note how many cells read what the chain has no attribute for."""
         known = zip(self.model.vocabulary.chain.places, self.model.vocabulary.values, strict=True)
@@ -262,7 +256,10 @@ class ExplainStep(LabelSteps):
 
 def explain_step(model: LabelWeights, reading: LabelReading, at: int, row: int) -> LabelExplanation:
     """The explanation of one step, counted through all sequences as they are arranged."""
-    step = ExplainStep(model, reading.tables, at, reading.first_steps(), row)
+    numbers = list(reading.map(attrgetter("number", "n_rows"), ""))
+    firsts = np.cumsum([0, *(n for _, n in numbers)]).tolist()
+    first = {number: first for (number, _), first in zip(numbers, firsts[:-1], strict=True)}
+    step = ExplainStep(model, reading.tables, at, first, row)
     return next(found for found in reading.map(step, "") if found is not None)
 
 

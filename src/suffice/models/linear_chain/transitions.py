@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from suffice.basis.arrays import Bools
-from suffice.errors import ModelError, listing, nearest, note
+from suffice.errors import ModelError, listing
 from suffice.errors.remedies import Remedy
 
 Pairs = tuple[tuple[str, str], ...]
@@ -146,12 +146,6 @@ def _pairs(given: Iterable[Any], what: str) -> Pairs:
                 f'{what}= has pairs of labels in a row, ("O", "I-x"), ("<s>", "I-x") or ("B-x", "</s>"), not {pair!r}'
             )
     return tuple(pairs)
-
-
-def tell_strange(rules: Sequence[TransitionRule], labels: Sequence[str]) -> None:
-    """Note labels that rules name and that are not there."""
-    if strange := [x for rule in rules for x in rule.named if x not in labels]:
-        note(f"the constraints name labels that are not there: {listing(dict.fromkeys(strange))}{nearest(strange[0], labels)}")
 
 
 def all_allowed(rules: Sequence[TransitionRule], labels: Sequence[str]) -> Allowed:

@@ -9,7 +9,7 @@ into `ROOM`; else some of it is, and the rest is run again, so that memory does 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -176,20 +176,11 @@ Visit = Callable[[int, list[Array], Array], None]
 """What is done on the way back at each place: it sees the tables of the step, and the logarithms of the sums of the last."""
 
 
-@dataclass
 class FactorRun:
     """A group of sequences: ln p and the first impossible step of each, or −1, and whether its products may be too small."""
 
-    steps: FactorSteps
-    group: LaneGroup
-    how: Products
-    room: TableRoom
-    log_p: Array = field(init=False)
-    stuck: Ints = field(init=False)
-    small: npt.NDArray[np.bool_] = field(init=False)
-
-    def __post_init__(self) -> None:
-        n = len(self.group.which)
+    def __init__(self, steps: FactorSteps, group: LaneGroup, how: Products, room: TableRoom) -> None:
+        n, self.steps, self.group, self.how, self.room = len(group.which), steps, group, how, room
         self.log_p, self.stuck, self.small = np.zeros(n), np.full(n, -1), np.zeros(n, bool)
 
     def first(self) -> Array:

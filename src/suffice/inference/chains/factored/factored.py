@@ -13,7 +13,6 @@ known.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -50,27 +49,21 @@ def expect_factors(
         if S == 1:
             found = found._replace(last=np.array(np.exp(past) if run.how.logs else past).reshape(-1))
         if counted or stepwise:
-            run.back(run.first(), _Gradient.of(run, found, filtered=filtered).visit, kept)
+            run.back(run.first(), _Gradient(run, found, filtered=filtered).visit, kept)
     return found
 
 
-@dataclass
 class _Gradient:
     """∂ ln L backward through the programs of a group, times the weights of its sequences; `message` is that by what is known
-    after a step."""
+    after a step. Sequences that are impossible weigh nothing, unless they are filtered up to there."""
 
-    run: FactorRun
-    into: FactorExpectations
-    weight: Array
-    filtered: bool
     message: Array | None = None
 
-    @classmethod
-    def of(cls, run: FactorRun, into: FactorExpectations, *, filtered: bool) -> _Gradient:
-        """Sequences that are impossible weigh nothing, unless they are filtered up to there."""
+    def __init__(self, run: FactorRun, into: FactorExpectations, *, filtered: bool) -> None:
         weights = run.steps.weights
         weight = np.ones(len(run.group.which)) if weights is None or filtered else weights[run.group.which]
-        return cls(run, into, weight if filtered else np.where(run.stuck < 0, weight, 0.0), filtered)
+        self.run, self.into, self.filtered = run, into, filtered
+        self.weight = weight if filtered else np.where(run.stuck < 0, weight, 0.0)
 
     def visit(self, place: int, tables: list[Array], scale: Array) -> None:
         steps, at = self.run.steps, self.run.group.at(place)
@@ -182,21 +175,14 @@ def paths_of_factors(steps: FactorSteps, uniforms: Array | None = None) -> Facto
     return out
 
 
-@dataclass
 class _Walk:
     """States chosen from the last step to the first: the best, or drawn. `states` are those of all variables at a step, `n` the
     sequences that have begun to be walked back, `best` ln p of their paths."""
 
-    run: FactorRun
-    uniforms: Array | None
-    out: Codes
-    states: Ints = field(init=False)
-    best: Array = field(init=False)
-    n: int = 0
-
-    def __post_init__(self) -> None:
-        n = len(self.run.group.which)
-        self.states, self.best = np.zeros((len(self.run.steps.sizes), n), np.int64), np.zeros(n)
+    def __init__(self, run: FactorRun, uniforms: Array | None, out: Codes) -> None:
+        self.run, self.uniforms, self.out, self.n = run, uniforms, out, 0
+        lanes = len(run.group.which)
+        self.states, self.best = np.zeros((len(run.steps.sizes), lanes), np.int64), np.zeros(lanes)
 
     def visit(self, place: int, tables: list[Array], scale: Array) -> None:
         steps, at = self.run.steps, self.run.group.at(place)

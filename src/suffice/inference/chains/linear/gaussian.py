@@ -33,34 +33,27 @@ NEGLIGIBLE = 1e-30
 
 
 class LinearStates(NamedTuple):
-    """p(z[t] | y[..t]), or smoothed p(z[t] | all y of the sequence), step by step."""
+    """p(z[t] | y[..t]), or smoothed p(z[t] | all y of the sequence), step by step: means [steps, m], covariances [steps, m, m],
+    infinite where nothing is known; ln p(y) of each sequence, -inf if its outputs are impossible, and the first step where they
+    are, counted from 0, or -1. `last` is where the sequences were left, from which `filter_states` goes on. Smoothed, if asked
+    for: `lagged`, Cov[z[t], z[t-1] | y], [steps, m, m], 0 at first steps."""
 
     means: Array
-    """[steps, m]."""
     covariances: Array
-    """[steps, m, m]; infinite where nothing is known."""
     log_likelihoods: Array
-    """ln p(y) of each sequence; -inf if its outputs are impossible."""
     impossible: Ints
-    """The first step of a sequence whose outputs are impossible, counted from 0, or -1."""
     last: tuple[Array, ...] = ()
-    """Where the sequences were left: `filter_states` goes on from there."""
     lagged: Array = np.zeros((0, 0, 0))
-    """Smoothed, if asked for: Cov[z[t], z[t-1] | y], [steps, m, m], 0 at first steps."""
 
 
 class ExpectedStates(NamedTuple):
-    """What an M-step needs."""
+    """What an M-step needs: E[z[t] | y], [steps, m]; `sums` over the steps of a group of Cov[(z[t], z[t-1]) | y] by weight,
+    [groups, 2 m, 2 m], without directions that have no prior and that no output tells; the rest as of `LinearStates`."""
 
     means: Array
-    """E[z[t] | y]: [steps, m]."""
     sums: Array
-    """The sums over the steps of a group of Cov[(z[t], z[t-1]) | y] by weight: [groups, 2 m, 2 m]. Directions without prior that
-    no output tells are left out."""
     log_likelihoods: Array
-    """ln p(y) of each sequence; -inf if its outputs are impossible."""
     impossible: Ints
-    """The first step of a sequence whose outputs are impossible, counted from 0, or -1."""
 
 
 def filter_states(steps: LinearSteps, after: tuple[Array, ...] | None = None) -> LinearStates:

@@ -13,14 +13,12 @@ from suffice.errors import ModelError
 
 
 class StepPattern(NamedTuple):
-    """Sequences that begin alike and whose steps from `head` on are all alike."""
+    """Sequences that begin alike and whose steps from `head` on are all alike: their numbers, the longest first, and the first
+    step of the longest."""
 
     sequences: Ints
-    """Their numbers, the longest first."""
     first: int
-    """The first step of the longest."""
     head: int
-    """How many steps come before those that are alike."""
 
 
 def patterns(starts: Ints, codes: Ints, missing: npt.NDArray[np.bool_]) -> list[StepPattern]:
@@ -65,14 +63,12 @@ the noise is left of it."""
 
 
 class Beginnings(NamedTuple):
-    """Numbers β that states start from apart from Q, each a multiple of a vector that comes in with a code."""
+    """Numbers β that states start from apart from Q, each a multiple of a vector that comes in with a code: what is left of Q,
+    [codes, m, m], the vectors, [codes, d, m], and the precision of β, [d]: 1 for a standard normal prior, 0 for none."""
 
     Q: Array
-    """What is left of Q: [codes, m, m]."""
     entries: Array
-    """[codes, d, m]."""
     precision: Array
-    """1 where a number has a standard normal prior, 0 where it has none: [d]."""
 
 
 def beginnings(steps: LinearSteps) -> Beginnings:

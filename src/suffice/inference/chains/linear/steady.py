@@ -26,7 +26,8 @@ LANES, PIECE = 32, 1024
 
 
 class Gains(NamedTuple):
-    """What `filter_lanes` and `smooth_lanes` take, row by row; the last row is that of all later steps."""
+    """What `filter_lanes` and `smooth_lanes` take, row by row, with the log determinant of the innovations' covariance, and how
+    many outputs are `seen`; the last row is that of all later steps."""
 
     W: Array
     U: Array
@@ -35,31 +36,25 @@ class Gains(NamedTuple):
     f: Array
     P: Array
     log_det: Array
-    """Of the innovations' covariance: [rows]."""
     seen: Array
-    """How many outputs: [rows]."""
 
 
 class SteadyTable(NamedTuple):
-    """Everything of a pattern that does not depend on data."""
+    """Everything of a pattern that does not depend on data, by sequences without any: rows starts[k] … starts[k + 1] − 1 have
+    Cov[z | y] and `lagged`, Cov[z[t], z[t-1] | y], of the steps of one, and the `columns`, how means depend on what they started
+    from, β ([d, rows, m]); J is its information on β, and which[i] the one that is like sequence i of the pattern. Steps up to
+    `settled` have rows of their own from the start, those after it from the end. After `warm` steps a mean has forgotten what it
+    was; 0 if it does not."""
 
     gains: Gains
     covariances: Array
-    """Cov[z | y] of the steps of sequences without data: [rows, m, m]."""
     lagged: Array
-    """Cov[z[t], z[t-1] | y]."""
     columns: Array
-    """How means depend on what they started from, β: [d, rows, m]."""
     J: Array
-    """The information on β of each of these sequences."""
     starts: Ints
-    """The first row of each of these sequences."""
     which: Ints
-    """Which one is like each sequence of the pattern."""
     settled: int
-    """Steps up to this one have rows of their own from the start, those after it from the end."""
     warm: int
-    """After so many steps a mean has forgotten what it was; 0 if it does not."""
 
 
 def steady_table(steps: LinearSteps, pattern: StepPattern) -> SteadyTable | None:
