@@ -23,18 +23,13 @@ import numpy as np
 
 from suffice.inference.chains.lanes import (
     MEMORY,
-    NO_FORMS,
-    TILE,
-    LaneRoom,
     Lanes,
     LaneSums,
     Parameters,
-    filled_up,
+    best_of_tier,
     has_lanes,
-    in_eights,
     parameters,
     run_lanes,
-    side_by_side,
     tiers,
 )
 from suffice.inference.chains.steps import Array, Codes, Expectations, Ints, StateNormals, StateSteps, add_moments, no_moments
@@ -147,7 +142,7 @@ def best_paths(steps: StateSteps, n: int = 1) -> BestPaths:
         order, left = left[short][np.argsort(-lengths[short], kind="stable")], left[~short]
         for tier in tiers(lengths[order]):
             some = order[tier]
-            out.log_prob[some, 0] = _best_of_tier(steps, steps.starts[some], lengths[some], out.paths[0])
+            out.log_prob[some, 0] = best_of_tier(steps, steps.starts[some], lengths[some], out.paths[0])
     if len(left):  # the general way, with little memory for each
         from suffice.kernels.chains.best_path import best_steps
 
@@ -162,35 +157,6 @@ def draw_paths(steps: StateSteps, uniforms: Array) -> Codes:
     paths = np.full(steps.n_steps, -1, np.int32)
     _visit(steps, np.arange(steps.n_sequences), _nothing(steps), draws=(np.ascontiguousarray(uniforms), paths))
     return paths
-
-
-def _best_of_tier(steps: StateSteps, begin: Ints, length: Ints, paths: Codes) -> Array:
-    """ln p of the best paths of sequences that are not too unlike in length."""
-    from suffice.kernels.chains.best_path import descend, rise
-    from suffice.kernels.chains.chain_lanes import place
-    from suffice.kernels.chains.state_normals import fill
-
-    K, E = steps.n_states, 0 if steps.table is None else len(steps.table)
-    padded = filled_up(K)
-    matrix, enter, table = np.full((padded, padded), -np.inf), np.full(padded, -np.inf), np.zeros((E + 2, padded))
-    with np.errstate(divide="ignore"):
-        matrix[:K, :K], enter[:K] = steps.logs[1], steps.logs[0, 0]
-        if steps.table is not None:
-            table[:E, :K] = np.log(steps.table)
-    side = side_by_side(length, padded)
-    states = np.empty(side, np.int64)
-    symbols, factors, none, log_p = steps.some_symbols, table.reshape(-1), np.zeros(0), np.zeros(len(begin))
-    onward, back = in_eights(matrix[:K]), np.concatenate([matrix.T.reshape(-1), np.zeros(padded)])
-    with LaneRoom.borrow(padded, int(length[0]), side, steps.dense) as (places, b, x, *_):
-        for g in range(0, len(begin), side):
-            n = min(side, len(begin) - g)
-            if steps.dense:
-                fill(g, n, begin, length, steps.some_logs, *NO_FORMS, steps.some_symbols, table, none, True, side, K, log_p, b)
-                symbols, factors = symbols[:0], b
-            place(g, n, begin, length, symbols, padded, len(factors) - 2 * padded, side, none, log_p, places)
-            rise(g, n, length, places, factors, onward, K, TILE, side, enter, log_p, x)
-            descend(g, n, begin, length, back, padded, TILE, side, log_p, x, states, paths)
-    return log_p
 
 
 LONG, FEW = 4096, 32

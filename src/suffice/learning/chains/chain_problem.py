@@ -27,18 +27,8 @@ from suffice.incomplete.chains.linear_states import linear_space
 from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta, bytes_of_parameters
 from suffice.incomplete.first_slices import Diffuse, First, Given, Stationary
 from suffice.incomplete.numbers.units import Units, columns_below, moments_by_column, observed_cells, with_hidden
+from suffice.learning.chains import stationary
 from suffice.learning.chains.chain_task import ChainTask, chain_task_of, given_cpds
-from suffice.learning.chains.stationary import (
-    SettledLines,
-    imagined_part,
-    pull,
-    pull_counts,
-    pull_moments,
-    settled_step,
-    steady_parameters,
-    with_carriers,
-    without_pull,
-)
 from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions
 from suffice.learning.incomplete.objective import Collapsed
@@ -88,7 +78,7 @@ class ChainProblem(ParameterProblem):
                 f"{FIRST_DIFFUSE} is of hidden or missing numbers that bear on later steps; there are none: use {FREE}"
             )
         elif settles:
-            unknown = with_carriers(task, phases, unknown)
+            unknown = stationary.with_carriers(task, phases, unknown)
         check_room(task.room, bytes_of_parameters(nodes.values()), "EM", "take fewer parents, or fewer states")
         # the variables under all names that nodes use: their own, at their lags, and those of first slices
         names = dict.fromkeys([*task.variables, *(n for p in phases for n in p.columns), *nodes])
@@ -133,25 +123,27 @@ class ChainProblem(ParameterProblem):
         found = super().expect(theta)
         if FIRST not in found.statistic.steps:
             return found
-        return found._replace(statistic=pull_counts(self._layout, found.statistic))
+        return found._replace(statistic=stationary.pull_counts(self._layout, found.statistic))
 
     def maximise(self, statistic: ExpectedStatistic) -> Theta:
         if FIRST_NUMBERS not in statistic.moments:
             if FIRST not in statistic.steps:
                 return super().maximise(statistic)
-            plain = without_pull(self._layout, statistic)
-            return settled_step(self._layout, statistic, super().maximise(plain), plain.cells + self.imagined_cells.more)
+            plain = stationary.without_pull(self._layout, statistic)
+            return stationary.settled_step(
+                self._layout, statistic, super().maximise(plain), plain.cells + self.imagined_cells.more
+            )
         space = self._layout.numbers  # type: ignore[attr-defined]
         keys = [n for n in space.unknown if n not in self.fixed]
         parts = {n: [(statistic.moments[n], float(statistic.moments[n].spread.weight.sum()))] for n in keys}
         for n in (n for n in keys if self.imagined[n] is not None):
-            parts[n].append(imagined_part(self.imagined[n], self.estimate))
+            parts[n].append(stationary.imagined_part(self.imagined[n], self.estimate))
         held = {
             n: (self.entries[n], self.start.others[n], ratios(self.nodes[n], self.units))  # type: ignore[union-attr]
             for n in keys
             if n in self.entries
         }
-        climb = SettledLines(space, statistic.moments[FIRST_NUMBERS], parts, held)  # type: ignore[arg-type]
+        climb = stationary.SettledLines(space, statistic.moments[FIRST_NUMBERS], parts, held)  # type: ignore[arg-type]
         without = super().maximise(statistic)
         return climb.climb(self.with_nodes(without, statistic.theta, space.unknown), without)
 
@@ -168,7 +160,7 @@ class ChainProblem(ParameterProblem):
         """Where to start without hidden variables."""
         space = getattr(self._layout, "numbers", None)
         theta = super().first()
-        return self._hold_fixed(steady_parameters(space, theta)) if space is not None and space.settles else theta
+        return self._hold_fixed(stationary.steady_parameters(space, theta)) if space is not None and space.settles else theta
 
     def gradient_statistic(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
         """What is expected, with what stationary first steps add to the gradient."""
@@ -176,13 +168,13 @@ class ChainProblem(ParameterProblem):
         if first is None:
             return statistic
         lines = statistic.theta.lines
-        _, slopes = pull(self._layout.numbers, lines, first)  # type: ignore[attr-defined]
-        pulled = {n: pull_moments(statistic.moments[n], lines[n], own) for n, own in slopes.items()}
+        _, slopes = stationary.pull(self._layout.numbers, lines, first)  # type: ignore[attr-defined]
+        pulled = {n: stationary.pull_moments(statistic.moments[n], lines[n], own) for n, own in slopes.items()}
         return statistic._replace(moments={**statistic.moments, **pulled})
 
     def plain(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
         """What is expected, without it."""
-        return statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic)
+        return statistic if FIRST not in statistic.steps else stationary.without_pull(self._layout, statistic)
 
     def statistics(self, statistic: ExpectedStatistic) -> Statistics:
         return super().statistics(self.plain(statistic))

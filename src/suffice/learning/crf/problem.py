@@ -27,7 +27,6 @@ from suffice.models.linear_chain.encoding import (
     FindPairs,
     PairCounts,
     encode_block,
-    keep,
     split_by_labels,
 )
 from suffice.models.linear_chain.features import LabelTerms, PairFeatures
@@ -293,8 +292,9 @@ class LabelProblem:
             features, seen = wider.add_to(features, number), np.concatenate([seen, wider.seen])
         blocks, store = dict(findings.blocks), ValueStore(min(room, engine.memory_limit))
         for n in blocks:  # one at a time, and what is replaced is let go
-            whole, partly = findings.blocks.pop(n).read()
-            blocks[n] = keep(store, (whole.renumber(number), None if partly is None else partly.renumber(number)))
+            whole, partly = (None if own is None else own.renumber(number) for own in findings.blocks.pop(n).read())
+            assert whole is not None
+            blocks[n] = store.keep((whole, partly), whole.n_bytes + (0 if partly is None else partly.n_bytes))
         return cls(chain, sequences, vocabulary, features, seen, findings._replace(blocks=blocks), threads)
 
     @cached_property

@@ -205,11 +205,6 @@ Encoded = tuple[EncodedBlock, EncodedBlock | None]
 """The sequences of a block that have all of their labels, and those that have some."""
 
 
-def keep(store: ValueStore, block: Encoded) -> KeptValue[Encoded]:
-    """A block that can be read in every pass."""
-    return store.keep(block, sum(b.n_bytes for b in block if b is not None))
-
-
 class Findings(NamedTuple):
     """What sequences show: how often pairs occur where labels are given; of these, those in sequences that lack some labels;
     the sums of numbers by label in the others; sequences without a label, steps without one in others, and the blocks."""
@@ -236,7 +231,8 @@ class FindPairs(Step[Findings]):
         places = [a for _, _, a in tables.numbers]
         own = [pair_counts(x, tables.n_attributes, L, places) for x in (whole, partly) if x is not None]
         partial = own[1] if partly is not None else PairCounts(np.zeros(0, np.int64), np.zeros(0))
-        kept = {} if self.store is None else {block.number: keep(self.store, (whole, partly))}
+        size = whole.n_bytes + (0 if partly is None else partly.n_bytes)
+        kept = {} if self.store is None else {block.number: self.store.keep((whole, partly), size)}
         weights = 1.0 if whole.weights is None else whole.weights
         sums = [np.bincount(whole.labels, x * weights, L) for x in whole.numbers.T]  # Σ w x of each number by label
         return Findings(own[0] + partial, partial, np.array(sums, np.float64).reshape(len(sums), L), *tally, kept)

@@ -16,14 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.chains.factored.slice_program import (
-    Largest,
-    Logarithms,
-    Products,
-    Scope,
-    SliceProgram,
-    TableRoom,
-)
+from suffice.inference.chains.factored.slice_program import Largest, Logarithms, Products, Scope, SliceProgram, TableRoom
 from suffice.inference.chains.steps import Array, Codes, Ints
 
 LANES = 64
