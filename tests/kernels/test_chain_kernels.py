@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.inference.chains import blocks, finite, lanes
+from suffice.inference.chains import finite, lanes
 from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
 from suffice.inference.chains.steps import Expectations, StateNormals, StateSteps
 
@@ -330,10 +330,10 @@ def test_an_impossible_sequence_says_where_and_adds_nothing() -> None:
 def test_blocks_are_one_piece(monkeypatch: pytest.MonkeyPatch, kind: dict[str, bool], K: int) -> None:
     """Sequences cut every 88 steps say what logarithms say of the whole."""
     for name, value in {"LONG": 100, "SHORTEST": 88, "LONGEST": 100, "AWAY": 8}.items():
-        monkeypatch.setattr(blocks, name, value)
+        monkeypatch.setattr(finite, name, value)
     steps = any_steps(K, [900, 733, 101, 100, 5], K, **kind)
     steps = replace(steps, matrices=0.5 * steps.matrices + 0.5 / K)
-    assert not len(blocks.expect_in_lanes(steps, empty(steps)))
+    assert not len(finite.expect_in_lanes(steps, empty(steps)))
     agree(steps, 1e-11)
 
 
@@ -348,13 +348,13 @@ def empty(steps: StateSteps) -> Expectations:
 def test_a_chain_that_does_not_forget_is_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a lane by itself, or left to logarithms if that takes too much memory."""
     for name, value in {"LONG": 100, "SHORTEST": 88, "LONGEST": 100, "AWAY": 8}.items():
-        monkeypatch.setattr(blocks, name, value)
+        monkeypatch.setattr(finite, name, value)
     steps = any_steps(0, [600], 3)
     still = np.array([np.full((3, 3), 1 / 3), np.eye(3)])
     steps = StateSteps(steps.starts, steps.codes, still, symbols=steps.symbols, table=steps.table)
-    for room, left in ((blocks.WHOLE, []), (0, [0])):
-        monkeypatch.setattr(blocks, "WHOLE", room)
-        assert blocks.expect_in_lanes(steps, empty(steps)).tolist() == left
+    for room, left in ((finite.WHOLE, []), (0, [0])):
+        monkeypatch.setattr(finite, "WHOLE", room)
+        assert finite.expect_in_lanes(steps, empty(steps)).tolist() == left
         agree(steps)
 
 
@@ -451,7 +451,7 @@ def test_moments_in_lanes_are_those_of_the_posterior(monkeypatch: pytest.MonkeyP
     lengths = rng.integers(1, 40, 70) if case != "long" else np.array([900, 3])
     if case == "long":
         for name, value in (("LONG", 500), ("SHORTEST", 72), ("LONGEST", 136)):
-            monkeypatch.setattr(blocks, name, value)
+            monkeypatch.setattr(finite, name, value)
     starts = np.concatenate([[0], np.cumsum(lengths)])
     codes = np.ones(starts[-1], np.int32)
     codes[starts[:-1]] = 0

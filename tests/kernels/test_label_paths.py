@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.inference.chains.labels import conditional
-from suffice.inference.chains.labels.conditional import GroupScores, SequenceLayout, best_labels
+from suffice.inference.chains import conditional
+from suffice.inference.chains.conditional import GroupScores, SequenceLayout, best_labels
+from suffice.inference.chains.finite import best_paths
 
 
 def given_for(rng: np.random.Generator, n: int, L: int, *, numbers: bool = False, cost: float | None = None) -> GroupScores:
@@ -57,7 +58,7 @@ def test_many_sequences_of_any_length(L: int) -> None:
     values[layout.sequences] = found
     for q, end in enumerate(np.cumsum(lengths)):
         own = slice(end - lengths[q], end)
-        _, best = conditional._in_stretches(scores[own], T)
+        best = float(best_paths(conditional.state_steps(scores[own], T, lengths[q : q + 1])).log_prob[0, 0])
         assert values[q] == pytest.approx(best, rel=1e-12)
         assert score(labels[own], scores[own], T) == pytest.approx(best, rel=1e-12)
 

@@ -35,6 +35,11 @@ def test_compiled_eights_are_those_of_python(seed: int) -> None:
     np.testing.assert_allclose(mine, theirs, rtol=1e-15, atol=1e-15)
     assert numbers == pytest.approx(same)
     assert mine[16 + 3] == 0.0
+    a, b = x[1:9], y[2:10]
+    np.testing.assert_array_equal(theirs[:16], [*(a * b), *(a + 2.0 * b)])
+    np.testing.assert_array_equal(theirs[16:], [*np.divide(a, b, out=np.zeros(8), where=b != 0.0), *np.maximum(a, b - 1.0)])
+    bits = "".join(str(int(v >= np.median(a))) for v in a[::-1])
+    assert same == (pytest.approx(a.sum()), a.max(), int(bits, 2), 7 - bits.rindex("1"))
 
 
 def test_largest_of_no_number_but_minus_infinity() -> None:

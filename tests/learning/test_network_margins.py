@@ -13,8 +13,7 @@ from scipy.sparse import csr_array, vstack
 
 import suffice as sf
 from suffice.learning.conditional.discriminative import TargetTables, blanket_rows
-from suffice.learning.conditional.hinge import least_hinge
-from suffice.learning.conditional.target_rows import TargetRows
+from suffice.learning.conditional.target_rows import TargetRows, least_hinge
 from tests.learning.test_discriminative import NAIVE, rows
 
 TAN = "y -> a -> b; y -> b; y -> c"
@@ -224,8 +223,8 @@ def test_sparse_and_dense_products_agree(monkeypatch: pytest.MonkeyPatch) -> Non
     own = tables(NAIVE, rows(200))
     found = []
     for dense in (0.1, 10, 1e9):
-        monkeypatch.setattr("suffice.learning.conditional.hinge.DENSE", dense)
-        monkeypatch.setattr("suffice.learning.conditional.hinge.ROOM", 100)
+        monkeypatch.setattr("suffice.learning.conditional.target_rows.DENSE", dense)
+        monkeypatch.setattr("suffice.learning.conditional.target_rows.ROOM", 100)
         found.append(least_hinge(own.rows, len(own.start), 1.0, 0.2).w)
     np.testing.assert_allclose(found[0], found[1], atol=1e-6)
     np.testing.assert_allclose(found[0], found[2], atol=1e-6)

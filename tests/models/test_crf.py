@@ -317,24 +317,27 @@ def test_averaged_weights_are_the_mean_of_those_on_the_way() -> None:
     table = noisy(20)
     for n in (1, 3):
         crf = sf.fit(NOISY, rows(table), objective=sf.objectives.Perceptron("y", epochs=n))
-        w = {"at": np.zeros(crf.n_weights)}
         from suffice.learning.crf.fit import open_columns
+        from suffice.learning.crf.margin import PerceptronWalk
         from suffice.learning.crf.problem import LabelProblem
-        from suffice.learning.crf.updates import BlockUpdates, LabelUpdates
+
+        class Noted(PerceptronWalk):
+            """It adds up the weights after each sequence."""
+
+            total: Any = 0.0
+
+            def __setattr__(self, name: str, value: Any) -> None:
+                super().__setattr__(name, value)
+                if name == "n" and value:
+                    self.total = self.total + self.w
 
         problem = LabelProblem.of(NOISY, open_columns(NOISY, rows(table)))
-        updates = LabelUpdates(problem.features, w["at"])
-        total, steps = np.zeros(crf.n_weights), 0
+        walk = Noted(problem.features, np.zeros(crf.n_weights))
         for _ in range(n):
             for block, _partly in problem.blocks():
-                own = BlockUpdates(updates, block)
-                for places in own.places:
-                    found, truth = own.best(places, 0.0), block.labels[places]
-                    change = own.difference(truth, found)
-                    own.add(places, *change, 1.0, updates.w)
-                    updates.renew(change[1])
-                    total, steps = total + updates.w, steps + 1
-        np.testing.assert_allclose(crf.weight_vector, total / steps, atol=1e-12)
+                walk.through(block)
+        assert walk.n == n * problem.n_sequences
+        np.testing.assert_allclose(crf.weight_vector, walk.total / walk.n, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -413,7 +416,7 @@ def test_labels_that_only_the_test_data_have_are_missed() -> None:
 
 
 def test_entities_of_bioes() -> None:
-    from suffice.models.linear_chain.evaluation import Evaluation
+    from suffice.models.linear_chain.reading import Evaluation
 
     labels = ["B-P", "E-P", "I-P", "O", "S-P"]
     true, found = np.array([0, 2, 1, 1, 4, 4, 3, 0, 1]), np.array([0, 2, 1, 3, 4, 4, 3, 0, 2])

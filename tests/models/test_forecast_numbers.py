@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import SufficeError, SufficeNote
-from suffice.models.chains import numbers_ahead
+from suffice.models.chains import chain_forecast
 
 S, A, U = sf.Finite("s", ["a", "b"]), sf.Finite("z", ["x", "y", "w"]), sf.Finite("u", ["0", "1"])
 TEMPLATES: dict[str, tuple[str, list[Any]]] = {
@@ -91,7 +91,7 @@ def autoregressive(mean: float = 0.0) -> tuple[sf.Chain, Any]:
 def test_many_paths_are_drawn_and_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     chain, rows = autoregressive()
     exact = chain.forecast(rows, 10, interval=0.9)
-    monkeypatch.setattr(numbers_ahead, "MAX_PARTS", 256)
+    monkeypatch.setattr(chain_forecast, "MAX_PARTS", 256)
     with pytest.warns(SufficeNote, match=r"more than 7 steps ahead are of .* paths of the states, drawn \(seed 3\)"):
         found = chain.forecast(rows, 10, interval=0.9, seed=3)
     for column in ("y", "y_sd", "s=a"):

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import suffice as sf
 from suffice.errors import DataError, FitError, GraphError, MissingCells, ModelError, StatisticsError
 from suffice.inference.finite.junction_tree import FactorTree
 from suffice.learning.undirected.ipf import CliqueTree
+from suffice.learning.undirected.likelihood import Curved, newton
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 
@@ -300,3 +302,8 @@ def test_a_cycle_of_cliques_is_triangulated_for_ipf() -> None:
 
     tree = CliqueTree(Terms.of(model, two))
     assert max(map(len, tree.cliques)) == 3
+
+
+def test_newton_steps_go_to_the_minimum() -> None:
+    two = Curved(csr_array([[0.0], [1.0]]), np.array([0.75]), np.zeros(1))
+    assert newton(two, np.zeros(1), 1e-12).x[0] == pytest.approx(np.log(3.0))

@@ -19,7 +19,7 @@ from suffice.engines import Block
 from suffice.engines.data import Data
 from suffice.errors import DataError, FitError, FormatError, MissingCells, ModelError, TooLarge
 from suffice.inference.sampling.boltzmann import LayerUnits, Machine, key_of, log_mean
-from suffice.learning.undirected.descent import Descent, Learned, PseudoSums
+from suffice.learning.undirected.rbm import Descent, Learned, PseudoSums
 from suffice.models.undirected.visible import VisibleColumns
 from suffice.variables import Count, Finite, Real
 

@@ -78,7 +78,7 @@ class HMM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """ln p(most probable path, X) of all sequences together, and the state of each row on it; −1 where X is impossible."""
         reading = self._reading(X, lengths)
         paths, logs = best_states(reading)
-        return float(logs.sum()), np.asarray(reading.in_order(paths[self.name][0]), dtype=np.int64)
+        return float(logs.sum()), np.asarray(reading.sequences.in_order(paths[self.name][0]), dtype=np.int64)
 
     def predict(self, X: Any, lengths: Any = None) -> npt.NDArray[np.int64]:
         """The state of each row on the most probable path of its sequence."""
@@ -88,7 +88,7 @@ class HMM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """p(state | all of its sequence) of each row: row × state."""
         reading = self._reading(X, lengths)
         probs: Any = answers(reading, names=reading.states, smooth=True).cells[self.name]
-        return np.asarray(reading.in_order(probs).T)
+        return np.asarray(reading.sequences.in_order(probs).T)
 
     def score(self, X: Any, y: Any = None, *, lengths: Any = None) -> float:
         """ln p(X), of all sequences together."""

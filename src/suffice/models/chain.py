@@ -163,7 +163,7 @@ class Chain(ChainParts, PicturedTable):
     @one_blas_thread
     def update(self, more: Sequences | Statistics, *, decay: float = 1.0) -> Self:
         """The chain that all sequences together give, old and new, with the same prior; old ones keep `decay` of their weight."""
-        from suffice.models.chains.chain_estimated import update_chain
+        from suffice.models.chains.chain_parts import update_chain
 
         return update_chain(self, more, decay)
 

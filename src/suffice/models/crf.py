@@ -19,10 +19,8 @@ from suffice.errors import DataError, ModelError, listing, note, whole
 from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array
 from suffice.models.chains.chain_answers import Decoded
-from suffice.models.linear_chain.evaluation import Evaluation
-from suffice.models.linear_chain.explanation import LabelExplanation, explain_step
 from suffice.models.linear_chain.features import PairFeatures
-from suffice.models.linear_chain.reading import LabelReading, LabelSteps, LabelWeights
+from suffice.models.linear_chain.reading import Evaluation, LabelExplanation, LabelReading, LabelSteps, LabelWeights, explain_step
 from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.rows.frames import checked_size, code_table, column, table

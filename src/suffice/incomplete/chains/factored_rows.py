@@ -32,7 +32,7 @@ from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ShownPart, 
 from suffice.incomplete.chains.step_layout import Columns, Kinds, StepLayout, steps_of
 from suffice.incomplete.components import Expectation, NodeFamily, Theta
 from suffice.inference.chains.factored.factor_steps import FactorSteps, StepFactor
-from suffice.inference.chains.factored.factored import best_of_factors, draw_of_factors, expect_factors
+from suffice.inference.chains.factored.factored import expect_factors, paths_of_factors
 from suffice.inference.chains.factored.slice_program import Scope, SliceProgram
 
 Place = tuple[str, int]
@@ -285,14 +285,14 @@ class FactoredRows:
     def best(self, theta: Theta, n: int) -> tuple[dict[str, npt.NDArray[np.int32]], Array]:
         """The most probable path of each unknown variable (path × step) and ln p (sequence × path)."""
         assert n == 1
-        found = best_of_factors(self._factors(theta).steps)
+        found = paths_of_factors(self._factors(theta).steps)
         states = {name: found.states[self.plan.number[name, 0]][None] for name in self.plan.layout.space.unknown}
         return states, found.log_prob[:, None]
 
     def draw_paths(self, theta: Theta, rng: np.random.Generator) -> Drawn:
         """Paths of the unknown variables given all that is seen."""
         plan, own = self.plan, self._factors(theta)
-        found = draw_of_factors(own.steps, rng.random((len(plan.sizes), self.n_steps)))
+        found = paths_of_factors(own.steps, rng.random((len(plan.sizes), self.n_steps)))
         states = {n: found.states[plan.number[n, 0]].astype(np.int64) for n in plan.layout.space.unknown}
         parts = []
         for rows, (_, _, scored) in zip(self.parts, own.parts, strict=True):
@@ -306,7 +306,8 @@ class FactoredRows:
     def follow(self, theta: Theta, before: Array | None, names: Collection[str]) -> Followed:
         """The filter after the last step, by what was known before it."""
         own = self._factors(theta, self.plan.layout.space.unknown)
-        found, after = self._expect_steps(own, own.steps.last_step(before), names, filtered=True)
+        last = replace(own.steps, starts=np.array([own.steps.n_steps - 1, own.steps.n_steps]), before=before)
+        found, after = self._expect_steps(own, last, names, filtered=True)
         return Followed(float(found.log_likelihood[0]), after, {n: p[:, -1] for n, p in found.states.items()}, found.parts)
 
 

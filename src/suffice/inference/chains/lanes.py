@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.chains.steps import Array, Ints, StateSteps, add_moments
+from suffice.inference.chains.steps import Array, Codes, Ints, StateSteps, add_moments
 from suffice.statistics.moments import Spread
 
 LANES, TILE = 1024, 8
@@ -38,11 +38,9 @@ _free: list[tuple[tuple[int, ...], LaneRoom]] = []
 
 
 class Lanes(NamedTuple):
-    """Runs of steps, `length[l]` of them from step `begin[l]` on, the longest first.
-
-    `before[l]` is the filter before a run, `enter[l]` the distribution of its first state if it is the first of a sequence (the
-    other is 0 then), `final[l]` is proportional to p(what comes after the run | its last state).
-    """
+    """Runs of steps, `length[l]` of them from step `begin[l]` on, the longest first. `before[l]` is the filter before a run,
+    `enter[l]` the distribution of its first state if it is the first of a sequence (the other is 0 then), `final[l]` is
+    proportional to p(what comes after the run | its last state)."""
 
     begin: Ints
     length: Ints
@@ -127,11 +125,7 @@ class LaneRun(NamedTuple):
 
 
 def filled_up(n_states: int) -> int:
-    """The number of states that rows have.
-
-    >>> filled_up(3), filled_up(16)
-    (8, 16)
-    """
+    """The number of states that rows have."""
     return -(-n_states // 8) * 8
 
 
@@ -236,9 +230,7 @@ class LaneRoom(NamedTuple):
     @contextmanager
     def borrow(cls, *size: int) -> Iterator[LaneRoom]:
         """LaneRoom that was used before, if what is free has this size: memory that is new to a process costs as much as its use.
-
-        It belongs to no thread, for these live no longer than an iteration.
-        """
+        It belongs to no thread, for these live no longer than an iteration."""
         try:
             before, room = _free.pop()
         except IndexError:
@@ -305,3 +297,32 @@ def _share(steps: StateSteps, lanes: Lanes, where: Any, side: int, share: Array,
     if steps.normals is not None and sums.moments is not None:
         weight, mean, _, scatter = sums.moments
         sum_lanes(*where, steps.normals.x, side, padded, share, steps.normals.pairs, weight, mean, scatter)
+
+
+def best_of_tier(steps: StateSteps, begin: Ints, length: Ints, paths: Codes) -> Array:
+    """ln p of the best paths of sequences that are not too unlike in length."""
+    from suffice.kernels.chains.best_path import descend, rise
+    from suffice.kernels.chains.chain_lanes import place
+    from suffice.kernels.chains.state_normals import fill
+
+    K, E = steps.n_states, 0 if steps.table is None else len(steps.table)
+    padded = filled_up(K)
+    matrix, enter, table = np.full((padded, padded), -np.inf), np.full(padded, -np.inf), np.zeros((E + 2, padded))
+    with np.errstate(divide="ignore"):
+        matrix[:K, :K], enter[:K] = steps.logs[1], steps.logs[0, 0]
+        if steps.table is not None:
+            table[:E, :K] = np.log(steps.table)
+    side = side_by_side(length, padded)
+    states = np.empty(side, np.int64)
+    symbols, factors, none, log_p = steps.some_symbols, table.reshape(-1), np.zeros(0), np.zeros(len(begin))
+    onward, back = in_eights(matrix[:K]), np.concatenate([matrix.T.reshape(-1), np.zeros(padded)])
+    with LaneRoom.borrow(padded, int(length[0]), side, steps.dense) as (places, b, x, *_):
+        for g in range(0, len(begin), side):
+            n = min(side, len(begin) - g)
+            if steps.dense:
+                fill(g, n, begin, length, steps.some_logs, *NO_FORMS, steps.some_symbols, table, none, True, side, K, log_p, b)
+                symbols, factors = symbols[:0], b
+            place(g, n, begin, length, symbols, padded, len(factors) - 2 * padded, side, none, log_p, places)
+            rise(g, n, length, places, factors, onward, K, TILE, side, enter, log_p, x)
+            descend(g, n, begin, length, back, padded, TILE, side, log_p, x, states, paths)
+    return log_p

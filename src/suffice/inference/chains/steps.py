@@ -20,18 +20,7 @@ Flags = npt.NDArray[np.bool_]
 @dataclass(frozen=True, eq=False)
 class StateNormals:
     """Numbers x[c, t], and for each state its linear forms in them: see `suffice.kernels.chains.state_normals.score_normals`.
-
-    `pairs` says of which pairs of a column and a four of columns the products are needed.
-
-    >>> x, one = np.array([[0.0, 3.0]]), np.zeros((1, 4, 4))
-    >>> one[0, 0, 0] = np.sqrt(0.5)
-    >>> every = np.ones((1, 1), bool)
-    >>> normals = StateNormals(x, np.zeros((1, 4)), one, every, np.zeros((1, 4)), np.zeros(1), every)
-    >>> normals.log_likelihood().round(12)
-    array([[ 0. , -4.5]])
-    >>> normals.moments(np.array([[1.0, 2.0]]), np.zeros(0), 0, 2).mean
-    array([[2.]])
-    """
+    `pairs` says of which pairs of a column and a four of columns the products are needed."""
 
     x: Array
     centre: Array

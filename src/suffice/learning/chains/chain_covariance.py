@@ -14,6 +14,7 @@ or regressions are among the columns, a start is one of `em` instead.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,7 +33,7 @@ from suffice.incomplete.chains.chain_rows import FIRST
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.units import no_groups
 from suffice.learning.chains.chain_problem import ChainProblem
-from suffice.learning.chains.stationary_states import without_pull
+from suffice.learning.chains.stationary import without_pull
 from suffice.learning.incomplete.objective import COLLAPSED, VANISHED, Collapsed, refuse_collapse, regression_of
 from suffice.learning.incomplete.reduced_task import ExpectedStatistic
 from suffice.learning.latent.mixture_parts import CollapsedClass, log_prior_of_shared_line, positive_df, shared_line
@@ -163,9 +164,7 @@ def permuted_statistic(
     problem: StateProblem, statistic: ExpectedStatistic, theta: Theta, order: list[int], names: frozenset[str]
 ) -> ExpectedStatistic:
     """What is expected if the variables of these names have their states in another order, in which `theta` are the parameters.
-
-    There must be no families that take steps of their own.
-    """
+    There must be no families that take steps of their own."""
     cells, moments, rank = statistic.cells.copy(), dict(statistic.moments), np.argsort(order)
     for name, node in problem.nodes.items():
         axes = [axis for axis, v in enumerate(node.finite) if v.name in names]
@@ -214,26 +213,19 @@ class StateStarts:
 
     def draw(self, number: int, rng: np.random.Generator) -> Theta:
         """Every other start moves its centres to the means of their rows; every third may also have states that never stay."""
-        theta = self._classes(rng, number % 2 == 0)
+        theta = self.problem.random(rng)
+        if self._mixture is not None:  # emissions are those of classes of a mixture if they can be
+            with suppress(CollapsedClass):
+                drawn = self._mixture.draw(rng, number % 2 == 0)
+                cpds = self._mixture.mixture.cpds(drawn, np.ones(self.hidden.n_states))
+                del cpds[self.hidden.name]
+                theta = self.problem.parameters({**self.problem.cpds(theta), **cpds})
         stay = rng.uniform(*(STAY if number % 3 < 2 else (0.0, STAY[1])), self.hidden.n_states)
         own = self.problem.tables.cells[self.hidden.name]
         cells = theta.cells.copy()
         table = cells[own].reshape(-1, self.hidden.n_states)
         cells[own] = ((1.0 - stay)[:, None] * table + np.diag(stay)).reshape(-1)
         return replace(theta, cells=cells)
-
-    def _classes(self, rng: np.random.Generator, moving: bool) -> Theta:
-        """A start of `em`, whose emissions are those of classes of a mixture if they can be."""
-        theta = self.problem.random(rng)
-        if self._mixture is None:
-            return theta
-        try:
-            drawn = self._mixture.draw(rng, moving)
-        except CollapsedClass:
-            return theta
-        cpds = self._mixture.mixture.cpds(drawn, np.ones(self.hidden.n_states))
-        del cpds[self.hidden.name]
-        return self.problem.parameters({**self.problem.cpds(theta), **cpds})
 
     @cached_property
     def _mixture(self) -> MixtureStarts | None:

@@ -27,10 +27,8 @@ from suffice.incomplete.chains.linear_states import linear_space
 from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta, bytes_of_parameters
 from suffice.incomplete.first_slices import Diffuse, First, Given, Stationary
 from suffice.incomplete.numbers.units import Units, columns_below, moments_by_column, observed_cells, with_hidden
+from suffice.learning.chains import stationary
 from suffice.learning.chains.chain_task import ChainTask, chain_task_of, given_cpds
-from suffice.learning.chains.stationary_numbers import SettledLines, imagined_part, pull, steady_parameters
-from suffice.learning.chains.stationary_numbers import with_pull as with_numbers_pull
-from suffice.learning.chains.stationary_states import settled_step, with_carriers, with_pull, without_pull
 from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions
 from suffice.learning.incomplete.objective import Collapsed
@@ -59,7 +57,12 @@ class ChainProblem(ParameterProblem):
     def of_task(cls, task: ChainTask) -> ChainProblem:
         """The sequences of a task, reduced."""
         phases = task.phases
-        _refuse_iterative(phases)
+        for name, node in phases[-1].nodes.items():
+            if node.regression and not node.family.sure:
+                raise FitError(
+                    f"{type(node.family).__name__} of {name!r} is fitted to complete steps, by fit, and takes no part in EM "
+                    f"({Remedy('Logistic()', 'logistic')} does)"
+                )
         settles = isinstance(task.first, Stationary)
         missing = {n: int(task.sequences.missing.get(n, 0)) for n in task.variables}
         incomplete = {n for n, m in missing.items() if m}
@@ -75,15 +78,18 @@ class ChainProblem(ParameterProblem):
                 f"{FIRST_DIFFUSE} is of hidden or missing numbers that bear on later steps; there are none: use {FREE}"
             )
         elif settles:
-            unknown = with_carriers(task, phases, unknown)
+            unknown = stationary.with_carriers(task, phases, unknown)
         check_room(task.room, bytes_of_parameters(nodes.values()), "EM", "take fewer parents, or fewer states")
         # the variables under all names that nodes use: their own, at their lags, and those of first slices
         names = dict.fromkeys([*task.variables, *(n for p in phases for n in p.columns), *nodes])
         aliases = {n: rename(task.variables[_base(n)], n) for n in names}
         seen = {n: v for n, v in aliases.items() if _base(n) in task.sequences.columns}
         spread, units = _units(task, seen)
-        observed = units
-        units = with_hidden(units, _models(task, aliases, observed))
+        # hidden numbers are measured, under all of their names, as the columns below them are
+        known = {n for n in task.sequences.columns if units.weight.get(n, 0.0) > 0 and n not in units.not_normal}
+        empty = {n for n in aliases if not isinstance(aliases[n], Finite) and _base(n) not in known and _base(n) in task.hidden}
+        below = columns_below(task.template, {_base(n) for n in empty}, known)
+        observed, units = units, with_hidden(units, {n: below[_base(n)] for n in empty})
         finite = [v for v in aliases.values() if isinstance(v, Finite)]
         tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
         space = StateSpace.of(phases, unknown)
@@ -115,31 +121,31 @@ class ChainProblem(ParameterProblem):
     def expect(self, theta: Theta) -> EStep:
         """One E-step. Where first states are stationary, the counts are those whose quotients by θ are the gradient of ln L."""
         found = super().expect(theta)
-        return found if FIRST not in found.statistic.steps else with_pull(self._layout, found)
+        if FIRST not in found.statistic.steps:
+            return found
+        return found._replace(statistic=stationary.pull_counts(self._layout, found.statistic))
 
     def maximise(self, statistic: ExpectedStatistic) -> Theta:
-        if FIRST_NUMBERS in statistic.moments:
-            return self._settled_lines(statistic)
-        if FIRST not in statistic.steps:
-            return super().maximise(statistic)
-        plain = without_pull(self._layout, statistic)
-        return settled_step(self._layout, statistic, super().maximise(plain), plain.cells + self.imagined_cells.more)
-
-    def _settled_lines(self, statistic: ExpectedStatistic) -> Theta:
-        """The M-step where the first numbers are stationary."""
+        if FIRST_NUMBERS not in statistic.moments:
+            if FIRST not in statistic.steps:
+                return super().maximise(statistic)
+            plain = stationary.without_pull(self._layout, statistic)
+            return stationary.settled_step(
+                self._layout, statistic, super().maximise(plain), plain.cells + self.imagined_cells.more
+            )
         space = self._layout.numbers  # type: ignore[attr-defined]
         keys = [n for n in space.unknown if n not in self.fixed]
         parts = {n: [(statistic.moments[n], float(statistic.moments[n].spread.weight.sum()))] for n in keys}
         for n in (n for n in keys if self.imagined[n] is not None):
-            parts[n].append(imagined_part(self.imagined[n], self.estimate))
+            parts[n].append(stationary.imagined_part(self.imagined[n], self.estimate))
         held = {
             n: (self.entries[n], self.start.others[n], ratios(self.nodes[n], self.units))  # type: ignore[union-attr]
             for n in keys
             if n in self.entries
         }
-        climb = SettledLines(space, statistic.moments[FIRST_NUMBERS], parts, held)  # type: ignore[arg-type]
-        plain = super().maximise(statistic)
-        return climb.climb(self.with_nodes(plain, statistic.theta, space.unknown), plain)
+        climb = stationary.SettledLines(space, statistic.moments[FIRST_NUMBERS], parts, held)  # type: ignore[arg-type]
+        without = super().maximise(statistic)
+        return climb.climb(self.with_nodes(without, statistic.theta, space.unknown), without)
 
     def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         try:
@@ -154,7 +160,7 @@ class ChainProblem(ParameterProblem):
         """Where to start without hidden variables."""
         space = getattr(self._layout, "numbers", None)
         theta = super().first()
-        return self._hold_fixed(steady_parameters(space, theta)) if space is not None and space.settles else theta
+        return self._hold_fixed(stationary.steady_parameters(space, theta)) if space is not None and space.settles else theta
 
     def gradient_statistic(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
         """What is expected, with what stationary first steps add to the gradient."""
@@ -162,13 +168,13 @@ class ChainProblem(ParameterProblem):
         if first is None:
             return statistic
         lines = statistic.theta.lines
-        _, slopes = pull(self._layout.numbers, lines, first)  # type: ignore[attr-defined]
-        pulled = {n: with_numbers_pull(statistic.moments[n], lines[n], own) for n, own in slopes.items()}
+        _, slopes = stationary.pull(self._layout.numbers, lines, first)  # type: ignore[attr-defined]
+        pulled = {n: stationary.pull_moments(statistic.moments[n], lines[n], own) for n, own in slopes.items()}
         return statistic._replace(moments={**statistic.moments, **pulled})
 
     def plain(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
         """What is expected, without it."""
-        return statistic if FIRST not in statistic.steps else without_pull(self._layout, statistic)
+        return statistic if FIRST not in statistic.steps else stationary.without_pull(self._layout, statistic)
 
     def statistics(self, statistic: ExpectedStatistic) -> Statistics:
         return super().statistics(self.plain(statistic))
@@ -227,11 +233,7 @@ def chain_problem_of(template: Any, sequences: Any, **options: Any) -> ChainProb
 
 
 def _base(name: str) -> str:
-    """The variable of a column at a lag, or of a node of a first slice.
-
-    >>> _base("x[-2]"), _base("x[0]"), _base("x")
-    ('x', 'x', 'x')
-    """
+    """The variable of a column at a lag, or of a node of a first slice."""
     return INDEX.sub("", name)
 
 
@@ -255,14 +257,6 @@ def _units(task: ChainTask, seen: Mapping[str, Variable]) -> tuple[Spread, Units
     return spread, Units.of(spread, seen)
 
 
-def _models(task: ChainTask, aliases: Mapping[str, Variable], units: Units) -> dict[str, str | None]:
-    """The hidden numbers under all of their names, with the column whose units they take."""
-    known = {n for n in task.sequences.columns if units.weight.get(n, 0.0) > 0 and n not in units.not_normal}
-    empty = {n for n in aliases if not isinstance(aliases[n], Finite) and _base(n) not in known and _base(n) in task.hidden}
-    below = columns_below(task.template, {_base(n) for n in empty}, known)
-    return {n: below[_base(n)] for n in empty}
-
-
 def _fully_shown(task: ChainTask, phases: tuple[Phase, ...], finite: list[str], numbers: list[str]) -> frozenset[str]:
     """The parameter nodes, tables and normal ones, whose families every step shows."""
     missing, found = task.sequences.missing, set[str]()
@@ -272,12 +266,3 @@ def _fully_shown(task: ChainTask, phases: tuple[Phase, ...], finite: list[str], 
             if (node.by_table or node.normal) and not any(variable_and_lag(v.name)[0] in gaps for v in node.members):
                 found.add(phase.keys[name])
     return frozenset(found)
-
-
-def _refuse_iterative(phases: tuple[Phase, ...]) -> None:
-    for name, node in phases[-1].nodes.items():
-        if node.regression and not node.family.sure:
-            raise FitError(
-                f"{type(node.family).__name__} of {name!r} is fitted to complete steps, by fit, and takes no part in EM "
-                f"({Remedy('Logistic()', 'logistic')} does)"
-            )

@@ -10,13 +10,7 @@ from typing import Any
 from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, note
-from suffice.errors.remedies import (
-    FAMILIES,
-    SEQUENCES,
-    argument,
-    hidden_with_states,
-    of_python,
-)
+from suffice.errors.remedies import FAMILIES, SEQUENCES, argument, hidden_with_states, of_python
 from suffice.families import checked_estimate
 from suffice.families.named_families import checked_families, numbers_of, variables_with_distributions, with_types_of
 from suffice.families.priors.priors import Prior, as_prior

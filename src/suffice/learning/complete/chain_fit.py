@@ -20,7 +20,7 @@ from suffice.learning.chains.chain_task import chain_task_of, checked_sequences,
 from suffice.learning.complete.irls import fit_regression
 from suffice.limits import Budget, check_room
 from suffice.models.chain import Chain
-from suffice.models.chains.chain_estimated import estimated_chain
+from suffice.models.chains.chain_parts import estimated_chain
 from suffice.scores import Evidence
 from suffice.statistics import Statistics
 

@@ -25,8 +25,7 @@ from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing, nearest, note
 from suffice.errors.remedies import weight_penalty
 from suffice.families.categorical import Table
-from suffice.learning.conditional.hinge import least_hinge
-from suffice.learning.conditional.target_rows import TargetRows, distinct_rows
+from suffice.learning.conditional.target_rows import TargetRows, distinct_rows, least_hinge
 from suffice.learning.owlqn import minimise
 from suffice.models.networks import BayesNet
 from suffice.objectives import L2, Conditional, Margin, PenaltySum
@@ -109,13 +108,7 @@ class TargetProblem:
 
 
 def fit_to_target(network: BayesNet, data: Any, objective: Any, penalties: PenaltySum) -> BayesNet:
-    """The same network, fitted to tell one of its nodes from the others.
-
-    >>> from suffice import fit
-    >>> rows = {"y": ["a", "a", "b", "b", "b"], "x": ["u", "v", "v", "v", "u"]}
-    >>> fit("y -> x", rows, objective=Conditional("y")).fit_info
-    'fitted from 5 rows by conditional likelihood (L-BFGS): Σ log p(y | rest) -3.2958, 0 iterations'
-    """
+    """The same network, fitted to tell one of its nodes from the others."""
     if getattr(objective, "label_weights", ()):
         raise FitError("label_weights are for a LinearChain; of a network, give rows weights: scan(data, weights=...)")
     bn: BayesNet = objective.fit(TargetProblem(network, data, penalties))
@@ -187,31 +180,20 @@ class TargetTables:
         """The tables with these weights, normalised."""
         parts = {n: x.copy() for n, x in self.parts(w).items()}
         if self.free:
-            self._keep_others(parts)
-            self._hand_on(parts)
+            start, order = self.parts(self.start), list(self.nodes)
+            for n, table in self.nodes.items():  # what the tables say of the other columns, the states of y together, stays
+                axis = [*table.parents, n].index(self.target)
+                parts[n] += _log_sum(start[n], axis) - _log_sum(parts[n], axis)
+            # what the rows of a table add up to goes to the table of its last parent: children first, y's own is then left over
+            for n in (n for n in reversed(order) if n != self.target):
+                parents = self.nodes[n].parents
+                last = max((p for p in parents if p in self.nodes), key=order.index)  # others are parents of y, too
+                axes = [*self.nodes[last].parents, last]
+                rest = _log_sum(parts[n])[..., 0].transpose([parents.index(a) for a in axes if a in parents])
+                parts[n] -= _log_sum(parts[n])
+                parts[last] += rest.reshape([k if a in parents else 1 for a, k in zip(axes, parts[last].shape, strict=True)])
         tables = {n: np.exp(x - _log_sum(x)) for n, x in parts.items()}
         return {n: Table(t.child, t.parent_variables, tables[n]) for n, t in self.nodes.items()}
-
-    def _keep_others(self, parts: dict[str, Array]) -> None:
-        """Weights that say the same of the other columns as the tables did, the states of y taken together."""
-        start = self.parts(self.start)
-        for n, table in self.nodes.items():
-            axis = [*table.parents, n].index(self.target)
-            parts[n] += _log_sum(start[n], axis) - _log_sum(parts[n], axis)
-
-    def _hand_on(self, parts: dict[str, Array]) -> None:
-        """What the rows of a table add up to goes to the table of its last parent: children first, y's own is then left
-        over."""
-        order = list(self.nodes)
-        for n in reversed(order):
-            if n == self.target:
-                continue
-            parents = self.nodes[n].parents
-            last = max((p for p in parents if p in self.nodes), key=order.index)  # others are parents of y, too
-            axes = [*self.nodes[last].parents, last]
-            rest = _log_sum(parts[n])[..., 0].transpose([parents.index(a) for a in axes if a in parents])
-            parts[n] -= _log_sum(parts[n])
-            parts[last] += rest.reshape([size if a in parents else 1 for a, size in zip(axes, parts[last].shape, strict=True)])
 
 
 def _log_sum(x: Array, axis: int = -1) -> Array:

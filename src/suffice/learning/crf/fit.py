@@ -1,4 +1,9 @@
-"""The door of linear chains: chain, sequences, principle and penalty, checked; then what the principle does with them."""
+"""The door of linear chains: chain, sequences, principle and penalty, checked; then what the principle does with them.
+
+Conditional likelihood: minimise −Σ log p(labels | all else) + c1 Σ|w| + c2 Σ w² by L-BFGS, or OWL-QN with an L1. With c2 > 0 the
+objective is strongly convex, and the optimum is at most ‖g‖² / (4 c2) below it, g the smallest of its (sub)gradients: that is the
+end of the iteration, and stands in its trace.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +16,14 @@ from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, nearest, note, quantity, whole
-from suffice.errors.remedies import Remedy
-from suffice.iteration import ProgressLike, checked_seconds
-from suffice.learning.crf.conditional import Climbing, climb
-from suffice.learning.crf.margin import descend
-from suffice.learning.crf.problem import LabelProblem
-from suffice.learning.crf.updates import walk
+from suffice.errors.remedies import Remedy, argument
+from suffice.iteration import OutOfTime, Progress, ProgressLike, checked_seconds
+from suffice.learning.crf.margin import descend, walk
+from suffice.learning.crf.problem import Climbing, LabelProblem
 from suffice.learning.gradient import LBFGS
+from suffice.learning.owlqn import minimise, pseudo_gradient
 from suffice.limits import COPIES, Budget, check_room
-from suffice.models.crf import Crf
+from suffice.models.crf import Crf, WeightRun, WeightStep
 from suffice.models.linear_chain.reading import as_kinds, checked_sequences
 from suffice.models.linear_chain.windows import LinearChain, Plain
 from suffice.objectives import L1, L2, Conditional, Margin, PenaltySum, Perceptron, as_penalties
@@ -35,19 +39,16 @@ class LabelTask:
     penalties: PenaltySum
 
     def by_conditional(self, objective: Conditional) -> Crf:
-        weights, run = climb(replace(self.problem, costs=self._costs(objective)), self.how)
+        costs = None
+        if objective.label_weights:
+            given, labels = dict(objective.label_weights), self.problem.vocabulary.labels
+            if strange := [x for x in given if x not in labels]:
+                note(f"label_weights name labels that are not there: {listing(strange)}{nearest(strange[0], labels)}")
+            costs = np.log([given.get(label, 1.0) for label in labels])
+        weights, run = climb(replace(self.problem, costs=costs), self.how)
         heavy = f", label weights {dict(objective.label_weights)!r}" if objective.label_weights else ""
         by = f"conditional likelihood ({'OWL-QN' if self.how.c1 else 'L-BFGS'}{heavy}) with {self.penalties!r}: {run.headline()}"
         return self._crf(weights, by, run)
-
-    def _costs(self, objective: Conditional) -> Array | None:
-        """The logarithms of the weights of labels."""
-        if not objective.label_weights:
-            return None
-        weights, labels = dict(objective.label_weights), self.problem.vocabulary.labels
-        if strange := [x for x in weights if x not in labels]:
-            note(f"label_weights name labels that are not there: {listing(strange)}{nearest(strange[0], labels)}")
-        return np.log([weights.get(label, 1.0) for label in labels])
 
     def by_perceptron(self, objective: Perceptron) -> Crf:
         if self.penalties:
@@ -112,7 +113,12 @@ def fit_linear_chain(
     problem = LabelProblem.of(chain, open_columns(chain, data), threads=threads, room=room)
     check_room(room, 8.0 * (2 * memory + COPIES) * problem.features.n, f"{problem.features.n:,} weights", "keep fewer features")
     _say_unlabelled(problem)
-    begin = np.zeros(problem.features.n) if start is None else carry_weights(start, problem)
+    begin = np.zeros(problem.features.n)
+    if start is not None:  # the weights of the same pairs, by name
+        names = start.features.names_of(start.vocabulary, np.arange(start.n_weights))
+        known = dict(zip(names, start.weight_vector.tolist(), strict=True))
+        own = problem.features.names_of(problem.vocabulary, np.arange(problem.features.n))
+        begin = np.array([known.get(pair, 0.0) for pair in own])
     how = Climbing(c1, c2, begin, memory, float(tol), most, limit, progress)
     crf: Crf = chosen.fit(LabelTask(problem, how, penalties))
     return crf
@@ -169,10 +175,67 @@ def _say_unlabelled(problem: LabelProblem) -> None:
         note(f"{found.n_blank:,} sequences have no {label!r} at all: they tell nothing of it, and are left out")
 
 
-def carry_weights(start: Crf, problem: LabelProblem) -> Array:
-    """The weights of a model for the pairs of a problem, by name; 0 for pairs that it does not have."""
-    known = dict(
-        zip(start.features.names_of(start.vocabulary, np.arange(start.n_weights)), start.weight_vector.tolist(), strict=True)
-    )
-    own = problem.features.names_of(problem.vocabulary, np.arange(problem.features.n))
-    return np.array([known.get(pair, 0.0) for pair in own])
+PERIOD, SLOW = 10, 100.0
+"""Without a bound, the end is where so many iterations gain less than so many times `tol`, relative to the objective."""
+
+
+class _NearEnough(Exception):
+    """The optimum is near enough."""
+
+
+class LabelDescent:
+    """The way down: the last point that was evaluated, and the trace of those that were accepted."""
+
+    def __init__(self, problem: LabelProblem, how: Climbing, watch: Progress[Array]) -> None:
+        self.problem, self.how, self.watch, self.best, self.trace = problem, how, watch, how.start, list[WeightStep]()
+
+    def evaluate(self, w: Array) -> tuple[float, Array]:
+        """The smooth part of the objective, and its gradient."""
+        self.watch.check(f"iteration {len(self.trace)}" + (f", objective {self.trace[-1].objective:,.4f}" if self.trace else ""))
+        c2 = self.how.c2
+        self.loss, gradient = self.problem.loss(w)
+        self.x, self.gradient = w.copy(), gradient + 2.0 * c2 * w
+        return self.loss + c2 * float(w @ w), self.gradient
+
+    def accept(self, _iteration: int = 0, _value: float = 0.0) -> None:
+        """The last point that was evaluated is the next of the way. Raises where it is near enough to the optimum."""
+        how, x = self.how, self.x
+        slope = pseudo_gradient(x, self.gradient, np.full(len(x), how.c1)) if how.c1 else self.gradient
+        bound = float(slope @ slope) / (4.0 * how.c2) if how.c2 else float("nan")
+        objective = self.loss + (how.c1 * float(np.abs(x).sum()) + how.c2 * float(x @ x))
+        self.best = x
+        self.trace.append(WeightStep(objective, -self.loss, bound, int(np.count_nonzero(x)), self.watch.seconds))
+        size = max(1.0, abs(objective))
+        if bound <= how.tol * size or not slope.any():
+            raise _NearEnough
+        if len(self.trace) > PERIOD:
+            gain = self.trace[-1 - PERIOD].objective - objective
+            if gain <= (SLOW * how.tol if not how.c2 else 1e-15) * size:
+                raise _NearEnough
+
+
+def climb(problem: LabelProblem, how: Climbing) -> tuple[Array, WeightRun]:
+    """The weights, and how they were found. After Ctrl-C or the time limit, the best so far."""
+    watch: Progress[Array] = Progress("fitting labels", how.time_limit, how.progress)
+    way = LabelDescent(problem, how, watch)
+    l1 = np.full(problem.features.n, how.c1) if how.c1 else None
+    converged, stopped = False, False
+    try:
+        found = minimise(
+            way.evaluate, how.start, l1=l1, memory=how.memory, tol=0.0, max_iter=how.max_iter, check=way.accept, bounds=False
+        )
+        if not way.trace or not np.array_equal(found.x, way.best):
+            way.evaluate(found.x)
+            way.accept()
+        converged = found.iterations < how.max_iter  # no step gains anything more
+    except _NearEnough:
+        converged = True
+    except (OutOfTime, KeyboardInterrupt):
+        stopped = True
+    finally:
+        watch.close()
+    if stopped:
+        note("the fit was stopped before its end; these are the best weights so far")
+    elif not converged:
+        note(f"the fit did not converge in {how.max_iter:,} iterations; allow more with {argument('max_iter')}")
+    return way.best, WeightRun(tuple(way.trace), converged and not stopped)

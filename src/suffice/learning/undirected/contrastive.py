@@ -67,43 +67,34 @@ class RobbinsMonro:
 
 
 class Chains:
-    """What is seen and what is drawn in a round: shares of the cells of all tables. Chains go on; seen are all rows."""
+    """What is seen and what is drawn in a round: shares of the cells of all tables. Chains go on, and all rows are seen; or they
+    start at some of `rows`, others in each round, and the same are seen, so that little is left to chance."""
 
-    def __init__(self, terms: Terms, goal: ContrastiveDivergence, seed: int, seen: Array) -> None:
+    def __init__(self, terms: Terms, goal: ContrastiveDivergence, seed: int, seen: Array, rows: Data | None) -> None:
         self.blankets: Blankets = blankets_of(terms)
-        self.goal, self.seed, self.seen = goal, seed, seen
+        self.goal, self.seed, self.seen, self.rows = goal, seed, seen, rows
         self.blankets.checked_chains(goal.chains)
-        uniforms = np.random.default_rng(seed).random((len(terms.sizes), goal.chains))
-        self.columns = (uniforms * terms.sizes[:, None]).astype(np.uint16)
+        if rows is None:
+            uniforms = np.random.default_rng(seed).random((len(terms.sizes), goal.chains))
+            self.columns: Codes = (uniforms * terms.sizes[:, None]).astype(np.uint16)
+        else:
+            pool = rows.sample(POOL, seed)
+            self.pool = np.stack([pool.columns[n].astype(np.uint16) for n in terms.names])
+            self.share = None if pool.weight is None else pool.weights / pool.weights.sum()
 
-    def sweep(self, columns: Codes, logs: Array, t: int) -> Array:
-        """The shares of the cells after the sweeps of round t."""
+    def round(self, logs: Array, t: int) -> tuple[Array, Array]:
+        """Seen and drawn, after the sweeps of round t."""
+        if self.rows is None:
+            seen, columns = self.seen, self.columns
+        else:
+            n, rng = self.pool.shape[1], np.random.default_rng([self.seed, t])
+            every = self.share is None and n <= self.goal.chains
+            chosen = np.arange(n) if every else rng.choice(n, self.goal.chains, replace=self.share is not None, p=self.share)
+            columns = np.ascontiguousarray(self.pool[:, chosen])
+            seen = self.blankets.counts(columns) / len(chosen)
         for k in range(self.goal.steps):
             self.blankets.sweep(columns, logs, self.seed, t * self.goal.steps + k)
-        return np.asarray(self.blankets.counts(columns) / columns.shape[1])
-
-    def round(self, logs: Array, t: int) -> tuple[Array, Array]:
-        """Seen and drawn."""
-        return self.seen, self.sweep(self.columns, logs, t)
-
-
-class FromRows(Chains):
-    """Chains that start at rows, others in each round; seen are the same rows, so that little is left to chance."""
-
-    def __init__(self, terms: Terms, goal: ContrastiveDivergence, seed: int, seen: Array, rows: Data) -> None:
-        super().__init__(terms, goal, seed, seen)
-        pool = rows.sample(POOL, seed)
-        self.rows = np.stack([pool.columns[n].astype(np.uint16) for n in terms.names])
-        weights = pool.weights
-        self.share = None if pool.weight is None else weights / weights.sum()
-
-    def round(self, logs: Array, t: int) -> tuple[Array, Array]:
-        n = self.rows.shape[1]
-        rng = np.random.default_rng([self.seed, t])
-        every = self.share is None and n <= self.goal.chains
-        chosen = np.arange(n) if every else rng.choice(n, self.goal.chains, replace=self.share is not None, p=self.share)
-        columns = np.ascontiguousarray(self.rows[:, chosen])
-        return self.blankets.counts(columns) / len(chosen), self.sweep(columns, logs, t)
+        return seen, np.asarray(self.blankets.counts(columns) / columns.shape[1])
 
 
 @one_blas_thread
@@ -112,15 +103,12 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
     how = RobbinsMonro() if problem.method is None else problem.method
     if not isinstance(how, RobbinsMonro):
         raise FitError(f"the method of ContrastiveDivergence is RobbinsMonro(rounds, rate, seed), not {how!r}")
-    problem.refuse_prior(CONTRASTIVE)
-    if problem.base is not None or problem.moments is not None:
-        raise FitError(f"{CONTRASTIVE} is of rows, without a base measure: take {LIKELIHOOD} or {MAX_ENTROPY}")
+    problem.require_rows(CONTRASTIVE, f"{LIKELIHOOD} or {MAX_ENTROPY}")
     terms: Terms = problem.terms
     seen = terms.count_cells(problem.statistics) / problem.weight
     if not goal.persistent and not isinstance(problem.rows, Data):
         raise FitError(f"chains that start at rows need rows, not statistics of them: {PERSISTENT} needs no more")
-    own = terms, goal, how.seed, seen
-    chains = Chains(*own) if goal.persistent else FromRows(*own, problem.rows)
+    chains = Chains(terms, goal, how.seed, seen, None if goal.persistent else problem.rows)
     prices, watch = (problem.l1 / problem.weight, problem.l2 / problem.weight), problem.watch("contrastive divergence")
     weights, trace, done = _descend(terms, chains, how, seen, prices, watch)
     rounds = f"{how.rounds:,} rounds" if done == how.rounds else f"stopped after {done:,} of {how.rounds:,} rounds"
@@ -133,10 +121,8 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
 def _descend(
     terms: Terms, chains: Chains, how: RobbinsMonro, seen: Array, penalties: tuple[Array, Array], watch: Progress[Any]
 ) -> tuple[Array, list[DrawnRound], int]:
-    """The average of the weights over the second half of the rounds, the trace, and how many rounds there were.
-
-    Where time or the user ends it in the first half, the last weights are returned, which are rougher.
-    """
+    """The average of the weights over the second half of the rounds, the trace, and how many rounds there were. Where time or the
+    user ends it in the first half, the last weights are returned, which are rougher."""
     l1, l2 = penalties
     degree = max((len(own) for own in chains.blankets.neighbours), default=0)
     first = 0.5 / (1.0 + degree) if how.rate is None else float(how.rate)

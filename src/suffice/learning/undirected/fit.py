@@ -43,14 +43,7 @@ def fit_undirected(
     progress: ProgressLike = None,
 ) -> MarkovNet | GaussianMarkovNet:
     """The `MarkovNet` of a `Graph`, a `LogLinear`, `Pairwise` or `Ising` model, or `Features`, that the data gives; of a `Graph`
-    of real columns the `GaussianMarkovNet`.
-
-    >>> net = fit_undirected("a -- b", {"a": list("xxyy"), "b": list("uuuv")})
-    >>> net.query("b", given={"a": "y"}).probs.round(6)
-    array([0.5, 0.5])
-    >>> fit_undirected("a -- b", {"a": [0.5, 1.5, 2.5, 3.0], "b": [0.5, 1.0, 3.5, 2.0]}).mean
-    array([1.875, 1.75 ])
-    """
+    of real columns the `GaussianMarkovNet`."""
     prior = prior_of(objective, prior)
     chosen = Likelihood() if objective is None or isinstance(objective, Bayes) else objective
     data = Statistics([data], data.total) if isinstance(data, Moments) else data
@@ -58,10 +51,18 @@ def fit_undirected(
         data.require_all_cells("an undirected model")
     if not isinstance(data, Statistics) and not is_moments(model, data):
         data = scan(data)
-    if is_undirected(model) and not isinstance(model, (LogLinear, Features, MarkovNet)) and _of_reals(Graph(model), data):
-        NUMBERS.check(objective or chosen)
-        _refuse_for_reals(penalty=penalty, method=method, prior=prior, base=base)
-        return fit_gaussian(Graph(model), data)
+    if is_undirected(model) and not isinstance(model, (LogLinear, Features, MarkovNet)):
+        columns = data.variables if isinstance(data, Statistics) else data.schema
+        graph = Graph(model)
+        if len(graph) > 0 and all(isinstance(columns.get(n), Real) for n in graph.nodes):
+            NUMBERS.check(objective or chosen)
+            for name, value in {"penalty": penalty, "method": method, "prior": prior, "base": base}.items():
+                if value is not None:
+                    raise FitError(
+                        f"{argument(name)} is not for graphs of real columns, whose estimate is that of maximum likelihood "
+                        f"(covariance selection); a precision is penalised by {LASSO}"
+                    )
+            return fit_gaussian(graph, data)
     (FEATURES if isinstance(model, Features) else TABLES).check(objective or chosen)
     if base is not None and not isinstance(base, MarkovNet):
         raise FitError(f"a base measure is a MarkovNet, MarkovNet({{'x': logs}}, variables), not {type(base).__name__}")
@@ -102,22 +103,6 @@ def _estimate(problem: SolvableProblem) -> MarkovNet:
     return net
 
 
-def _of_reals(graph: Graph, data: Any) -> bool:
-    """Whether all nodes of a graph are real columns."""
-    variables = data.variables if isinstance(data, Statistics) else data.schema
-    return len(graph) > 0 and all(isinstance(variables.get(n), Real) for n in graph.nodes)
-
-
-def _refuse_for_reals(**given: Any) -> None:
-    """Options that covariance selection does not have."""
-    for name, value in given.items():
-        if value is not None:
-            raise FitError(
-                f"{argument(name)} is not for graphs of real columns, whose estimate is that of maximum likelihood (covariance "
-                f"selection); a precision is penalised by {LASSO}"
-            )
-
-
 def is_moments(model: Any, data: Any) -> bool:
     """Whether these are numbers under the names of features, and no columns of rows."""
     if not isinstance(model, Features) or not isinstance(data, Mapping):
@@ -126,12 +111,7 @@ def is_moments(model: Any, data: Any) -> bool:
 
 
 def score_undirected(model: Any, data: Any, score: Any) -> float:
-    """The score of an undirected model: its log-likelihood at the maximum less the price of its parameters, or its evidence.
-
-    >>> from suffice import BIC
-    >>> round(score_undirected("a -- b", {"a": list("xxyy"), "b": list("uuuv")}, BIC()), 6)
-    -6.238325
-    """
+    """The score of an undirected model: its log-likelihood at the maximum less the price of its parameters, or its evidence."""
     if isinstance(score, Evidence):
         fitted: Any = fit_undirected(model, data, prior=score.prior)  # numbers have no prior here, and are refused
         return float(fitted.log_evidence)
@@ -167,7 +147,7 @@ class SolvableProblem(UndirectedProblem):
 
     def by_entropy(self, slack: float) -> MarkovNet:
         """The flattest distribution with these moments."""
-        from suffice.learning.undirected.max_entropy import flattest
+        from suffice.learning.undirected.moments import flattest
 
         return flattest(self, slack)
 
@@ -179,7 +159,7 @@ class SolvableProblem(UndirectedProblem):
 
     def by_conditional(self, goal: Conditional) -> MarkovNet:
         """The maximum of the likelihood of one node given the others."""
-        from suffice.learning.undirected.conditional import maximum_conditional_likelihood
+        from suffice.learning.undirected.pseudo_likelihood import maximum_conditional_likelihood
 
         return maximum_conditional_likelihood(self, goal.target)
 

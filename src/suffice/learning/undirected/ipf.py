@@ -22,7 +22,7 @@ from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.graphs import Graph
 from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
 from suffice.models.undirected.log_linear import Names
-from suffice.models.undirected.terms import Terms
+from suffice.models.undirected.terms import Terms, smallest_covers
 
 MAX_TABLES = 2**27
 """Numbers that the tables of all cliques, and the places of their cells, may take: 1 GiB."""
@@ -55,14 +55,7 @@ class Cycles(NamedTuple):
 
 
 class CliqueTree:
-    """Where each margin is fitted, and along which separators cliques are told.
-
-    >>> from suffice import LogLinear
-    >>> from suffice import Finite
-    >>> two = {n: Finite(n, ["x", "y"]) for n in "abcd"}
-    >>> CliqueTree(Terms.of(LogLinear([tuple("ab"), tuple("bc"), tuple("cd"), tuple("da")]), two)).cliques
-    (('a', 'b', 'd'), ('b', 'c', 'd'))
-    """
+    """Where each margin is fitted, and along which separators cliques are told."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
@@ -73,21 +66,10 @@ class CliqueTree:
         self.parent = tuple(
             next((j for j in range(k) if own and set(own) <= set(self.cliques[j])), -1) for k, own in enumerate(self.separators)
         )
-        self.home = self._homes()
+        self.home = smallest_covers(terms.scopes, self.cliques, np.diff(self.table_start))
 
     def _cells(self, names: Sequence[str]) -> int:
         return int(np.prod([self.terms.variables[n].n_states for n in names], dtype=object)) if names else 1
-
-    def _homes(self) -> tuple[int, ...]:
-        """The smallest clique that each factor is in."""
-        holding: dict[str, list[int]] = {}
-        for k, clique in enumerate(self.cliques):
-            for name in clique:
-                holding.setdefault(name, []).append(k)
-        return tuple(
-            min((k for k in holding[s[0]] if set(s) <= set(self.cliques[k])), key=lambda k: (self._cells(self.cliques[k]), k))
-            for s in self.terms.scopes
-        )
 
     @cached_property
     def program(self) -> tuple[Ints, Ints]:

@@ -31,15 +31,7 @@ ALLOWED = 1e-8
 
 
 def check_margins(statistics: Statistics, scopes: Sequence[Names], variables: Mapping[str, Finite]) -> None:
-    """Refuse tables that contradict each other, by the cell in which they do.
-
-    >>> from suffice.statistics import Counts
-    >>> x, y, z = (Finite(n, ["a", "b"]) for n in "xyz")
-    >>> given = Statistics([Counts((x, y), [[1, 1], [1, 1]]), Counts((y, z), [[2, 1], [1, 0]])], 4)
-    >>> check_margins(given, [("x", "y"), ("y", "z")], {"x": x, "y": y, "z": z})
-    Traceback (most recent call last):
-    suffice.errors.StatisticsError: the tables of 'x', 'y' and of 'y', 'z' contradict each other at y='a': they count 2 and 3
-    """
+    """Refuse tables that contradict each other, by the cell in which they do."""
     if len(statistics) == 1:
         return
     tables = [statistics.counts(scope).dense() for scope in scopes]
@@ -154,6 +146,12 @@ class UndirectedProblem:
     def l2(self) -> Array:
         """c2 of each weight."""
         return self.terms.per_weight(self.penalties.l2([t.scope for t in self.terms.terms], self.terms.names))
+
+    def require_rows(self, what: Remedy | str, instead: Remedy | str) -> None:
+        """For objectives that take rows alone: no imagined counts, no moments and no base measure."""
+        self.refuse_prior(what)
+        if self.base is not None or self.moments is not None:
+            raise FitError(f"{what} is of rows, without a base measure: take {instead}")
 
     def refuse_prior(self, what: Remedy | str) -> None:
         """For objectives that have no place for imagined counts."""

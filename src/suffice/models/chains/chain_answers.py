@@ -5,7 +5,7 @@ Answers have a row for each row of the input, in its order and kind of frame.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -18,11 +18,14 @@ from suffice.errors import DataError, ModelError, checked_level, whole
 from suffice.families.protocol.family import Array
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_rows import ChainRows
+from suffice.incomplete.chains.chain_states import StateSpace, parameter_nodes, phases_of
+from suffice.incomplete.chains.factored_rows import ChainLayout
+from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import stationary
 from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, join_parts, state_posterior
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import ChainReading
-from suffice.models.rows.frames import checked_size, table
+from suffice.models.chains.chain_reading import ChainReading, plain_units
+from suffice.models.rows.frames import checked_size, code_table, table
 from suffice.variables import Finite
 
 Codes = npt.NDArray[np.int32]
@@ -100,7 +103,7 @@ def posterior_frame(
     names, values = columns_of(reading.chain, found.cells)
     if not names:
         raise ModelError("nothing of these sequences is hidden or missing: there is nothing to infer")
-    return table(reading.sequences.source, names, reading.in_order(np.array(values)).T)
+    return table(reading.sequences.source, names, reading.sequences.in_order(np.array(values)).T)
 
 
 def columns_of(chain: ChainParts, cells: Cells) -> tuple[list[str], list[Array]]:
@@ -154,9 +157,8 @@ def decode(chain: ChainParts, sequences: Any, best: int) -> tuple[Decoded, ...]:
             raise ModelError("the best path of hidden numbers is one, their smoothed means; leave best out")
         found = answers(reading, names=reading.numbers, smooth=True)
         refuse_impossible(reading, found.log_prob, found.impossible)
-        names, values = columns_of(chain, {k: v for k, v in found.cells.items() if k in reading.numbers})
-        kept = [i for i, name in enumerate(names) if name in reading.numbers]
-        frame = table(reading.sequences.source, [names[i] for i in kept], reading.in_order(np.array(values)[kept]).T)
+        means = {name: own.mean for name, own in found.cells.items() if isinstance(own, StepNumbers)}
+        frame = table(reading.sequences.source, list(means), reading.sequences.in_order(np.array(list(means.values()))).T)
         return (Decoded(frame, found.log_prob),)
     if n > 1:
         reading.layout.space.check_size("more than one best path")
@@ -181,10 +183,8 @@ def best_log_prob(chain: ChainParts, sequences: Any) -> float:
 
 def code_frame(reading: ChainReading, codes: Mapping[str, npt.NDArray[Any]]) -> Any:
     """Codes of states, −1 for none, as a frame of the input's kind with a column for each variable."""
-    from suffice.models.rows.frames import code_table
-
     states: Any = {n: reading.chain.variables[n] for n in codes}
-    return code_table(reading.sequences.source, {n: (reading.in_order(c), states[n].states) for n, c in codes.items()})
+    return code_table(reading.sequences.source, {n: (reading.sequences.in_order(c), states[n].states) for n, c in codes.items()})
 
 
 def posterior_decode(chain: ChainParts, sequences: Any) -> Any:
@@ -213,19 +213,10 @@ def stationary_distribution(chain: ChainParts) -> Any:
     names = [*dict.fromkeys([*carried, *(n for n in template.lags)])]
     if not names:
         raise ModelError("this chain has no lags: its steps are independent, and nothing settles")
-    if all(isinstance(chain.variables[n], Finite) for n in names):
-        return _settled_states(chain, names)
-    from suffice.models.chains.linear_answers import settled_numbers
+    if not all(isinstance(chain.variables[n], Finite) for n in names):
+        from suffice.models.chains.linear_answers import settled_numbers
 
-    return settled_numbers(chain)
-
-
-def _settled_states(chain: ChainParts, names: Iterable[str]) -> Array:
-    from suffice.incomplete.chains.chain_states import StateSpace, parameter_nodes, phases_of
-    from suffice.incomplete.chains.factored_rows import ChainLayout
-    from suffice.incomplete.components import FlatTables, Theta
-    from suffice.models.chains.chain_reading import plain_units
-
+        return settled_numbers(chain)
     phases = phases_of(chain.template, chain.variables, {})
     space = StateSpace.of(phases, sorted(names)).check_size("what it settles to")
     own = parameter_nodes(phases[-1:])

@@ -23,12 +23,7 @@ NEWTON, HALVINGS = 16, 80
 
 @dataclass(frozen=True, eq=False)
 class MixtureOfNumbers:
-    """Many mixtures, with the parts on the first axis: weights, means and standard deviations (of `counts`: rates, unused).
-
-    >>> pair = MixtureOfNumbers(np.array([[0.5], [0.5]]), np.array([[-1.0], [1.0]]), np.array([[0.1], [0.1]]))
-    >>> pair.mean, pair.sd.round(3), np.round(pair.interval(0.5), 3).ravel()
-    (array([0.]), array([1.005]), array([-1.,  1.]))
-    """
+    """Many mixtures, with the parts on the first axis: weights, means and standard deviations (of `counts`: rates, unused)."""
 
     weight: Array
     means: Array

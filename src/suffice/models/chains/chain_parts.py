@@ -1,4 +1,5 @@
-"""Chains: sequences whose steps repeat a template, p(x) = Π_t Π_i p(x_i,t | parents), fitted or written down.
+"""Chains: sequences whose steps repeat a template, p(x) = Π_t Π_i p(x_i,t | parents), written down, or made of statistics of
+complete steps and a prior.
 
 Each variable has one distribution that all steps share. Where lags do not exist yet, a variable has one of its own, named after
 its step, `state[0]`; or the first slices follow from the others (`Stationary`), or begin anywhere (`Diffuse`).
@@ -9,21 +10,29 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
 from suffice.engines.sequences.lagged import rename
-from suffice.errors import FitError, ModelError, quantity
-from suffice.errors.remedies import FIRST_DIFFUSE
+from suffice.engines.sequences.sequences import Sequences
+from suffice.errors import DataError, FitError, ModelError, listing, nearest, quantity
+from suffice.errors.remedies import FIRST_DIFFUSE, SEQUENCES
+from suffice.families import family_of
 from suffice.families.by_hand import ByHand
-from suffice.families.protocol.family import Cpd
-from suffice.graphs.lagged import relative_name, unrolled_name
+from suffice.families.categorical import Table
+from suffice.families.conditional_gaussian import ConditionalGaussian
+from suffice.families.gathering.gathering import gather_steps
+from suffice.families.priors.priors import Prior
+from suffice.families.protocol.family import Cpd, Estimate
+from suffice.graphs.lagged import relative_name, unrolled_name, variable_and_lag
 from suffice.graphs.template import Template, TemplateLike
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
+from suffice.models.estimated import estimated_nodes
 from suffice.models.parts.network_parts import NodeDistributions
 from suffice.models.parts.written import check_nodes, declared_variables, written_cpd
 from suffice.output.display import Rows, and_more
+from suffice.statistics import Statistics
 from suffice.variables import Finite, Real, Variable
 
 ASKED_OF_ROWS = {
@@ -128,27 +137,23 @@ class ChainParts(NodeDistributions):
     def first(self) -> tuple[Mapping[str, Any], ...]:
         """The distributions of each of the first slices, one for each step until all lags exist, by variable; a number that
         begins anywhere has none."""
-        if isinstance(self.first_slices, Stationary):
-            return (MappingProxyType(self._stationary_slice()),)
+        if isinstance(self.first_slices, Stationary):  # that of a chain that has always been running
+            own = [n for n in self.template.nodes if self.template.own_at(n, 0)]
+            if len(own) != 1:
+                raise ModelError(
+                    f"the first slice of {', '.join(own)} together is stationary(), an array over their joint states"
+                )
+            variable, settled = self.variables[own[0]], self.stationary()
+            begin: Cpd
+            if isinstance(variable, Finite):
+                begin = Table(variable, (), settled)
+            elif len(settled.names) > 1:
+                raise ModelError(f"the first slice of {settled.names} together is stationary(): their mean and covariance")
+            else:
+                begin = ConditionalGaussian(variable, (), settled.mean[0], np.zeros(0), settled.covariance[0, 0])
+            return (MappingProxyType({**{n: self._cpds[n] for n in self.template.nodes}, own[0]: begin}),)
         keys = [{n: self.template.parameter_name(n, t) for n in self.template.nodes} for t in range(self.order)]
         return tuple(MappingProxyType({n: self._cpds[key] for n, key in own.items() if key in self._cpds}) for own in keys)
-
-    def _stationary_slice(self) -> dict[str, Any]:
-        """The first slice of a chain that has always been running, where one variable carries it on."""
-        from suffice.families.categorical import Table
-        from suffice.families.conditional_gaussian import ConditionalGaussian
-
-        own = [n for n in self.template.nodes if self.template.own_at(n, 0)]
-        if len(own) != 1:
-            raise ModelError(f"the first slice of {', '.join(own)} together is stationary(), an array over their joint states")
-        variable: Any = self.variables[own[0]]
-        if not isinstance(variable, Finite):
-            settled = self.stationary()
-            if len(settled.names) > 1:
-                raise ModelError(f"the first slice of {settled.names} together is stationary(): their mean and covariance")
-            line = ConditionalGaussian(variable, (), settled.mean[0], np.zeros(0), settled.covariance[0, 0])
-            return {**{n: self._cpds[n] for n in self.template.nodes}, own[0]: line}
-        return {**{n: self._cpds[n] for n in self.template.nodes}, own[0]: Table(variable, (), self.stationary())}
 
     def __eq__(self, other: object) -> bool:
         """Same template, same variables, same parameters, same way to begin."""
@@ -212,3 +217,75 @@ def _declare(name: str, given: Any, known: dict[str, Variable]) -> None:
     if own is None:
         raise ModelError(f"the states of {name!r} are not known: variables=[Finite({name!r}, [...])]")
     known[name] = own
+
+
+SomeChain = TypeVar("SomeChain", bound=ChainParts)
+
+
+def estimated_chain(
+    kind: type[SomeChain],
+    template: Template,
+    statistics: Statistics,
+    prior: Prior | None,
+    how: Estimate,
+    *,
+    bound: bool = False,
+    ready: Mapping[str, Cpd] | None = None,
+    first: First | None = None,
+) -> SomeChain:
+    """The chain that statistics of complete steps, a prior and a choice of point values make. `ready` has distributions that
+    statistics cannot give, those of regressions; `first` may have first slices that are given."""
+    given: Mapping[str, Cpd] = first.cpds if isinstance(first, Given) else {}
+    known = statistics.variables
+    lacking = [n for n in template.nodes if n not in known and n not in (ready or {})]
+    if lacking:
+        raise DataError(
+            f"the statistics do not speak of {listing(lacking)}, which the template names{nearest(lacking[0], known)}"
+        )
+    if not statistics.weight > 0:
+        raise DataError("there are no steps to learn from")
+    slice_ = {n: known[n] if n in known else (ready or {})[n].child for n in template.nodes}
+    nodes: dict[str, tuple[Variable, list[Variable]]] = {}
+    for key, (name, parents) in parameter_names(template, Free()).items():
+        own = [rename(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]]
+        nodes[key] = rename(slice_[name], key), own
+    variables = {v.name: v for child, own in nodes.values() for v in (child, *own)}
+    for key, cpd in given.items():
+        child, own = nodes[key]
+        for now, before in zip((child, *own), (cpd.child, *cpd.parent_variables), strict=True):
+            if now != before:
+                raise DataError(f"the first slices are given, and {key!r} is of {before!r}; these sequences have {now!r}")
+    free = {n: node for n, node in nodes.items() if n not in given}
+    if prior is not None and not bound:
+        seen = (
+            (c, ps, statistics.answer(family_of(c, ps).needs(c, ps))) for n, (c, ps) in free.items() if n not in (ready or {})
+        )
+        prior = prior.choose(variables, seen, statistics).bind(variables, statistics)
+    cpds, unspoken = estimated_nodes(free, statistics, prior, how, ready or {}, {})
+    by = "maximum likelihood" if len(unspoken) == len(free) or prior is None else f"posterior {type(how).__name__.lower()}"
+    info = f"fitted from {statistics.weight:,.10g} steps, {by}"
+    fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": how, "fit_info": info}
+    return kind.of(template, slice_, {**cpds, **given}, **fitted, first_slices=first)
+
+
+def update_chain(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
+    """The chain that old and new sequences together give, the old ones with `decay` of their weight."""
+    if chain.incomplete:
+        raise ModelError(
+            "this chain was fitted from incomplete sequences, whose statistics are expected, not seen: call "
+            "em(template, all_sequences, start=chain), with the old sequences and the new"
+        )
+    if chain.statistics is None:
+        raise ModelError(f"this chain keeps no statistics that steps could be added to ({chain.fit_info})")
+    regressions = [n for n in chain if chain[n].is_regression]
+    if regressions:
+        raise ModelError(f"{regressions[0]!r} is a regression, which needs all steps at once: call fit with all sequences")
+    if not isinstance(more, (Sequences, Statistics)):
+        raise DataError(f"a chain is updated by {SEQUENCES}, or by statistics")
+    free = {n: v for n, v in chain.variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
+    if isinstance(more, Sequences):
+        declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
+        more = gather_steps(more.with_variables({n: v for n, v in declared.items() if n in more.columns}), chain.template)
+    how: dict[str, Any] = {"bound": True, "first": chain.first_slices}
+    total = chain.statistics.decay(decay) + more
+    return estimated_chain(type(chain), chain.template, total, chain.prior, chain.estimate, **how)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -40,36 +41,29 @@ def sample(chain: ChainParts, n: Any, length: Any, seed: int | None) -> Any:
         raise TooLarge(f"{n:,} sequences of {length:,} steps need {bytes_in_words(size)}; draw them in parts with several seeds")
     rng = np.random.default_rng(None if seed is None else whole(seed, "a seed", 0, ModelError))
     drawn = {name: np.empty((n, length), np.int64 if isinstance(v, Finite) else float) for name, v in chain.variables.items()}
+    settles = isinstance(chain.first_slices, Stationary)
+    begun = _first_states(chain, n, rng) if settles else {}
     for t in range(length):
-        _draw_step(chain, t, drawn, rng)
+        for name in chain.template.slice_at(t).topological_order:
+            if t == 0 and name in begun:
+                drawn[name][:, 0] = begun[name]
+                continue
+            cpd = chain[name if settles else chain.template.parameter_name(name, t)]
+            parents = {relative_name(base, k): drawn[base][:, t - k] for base, k in map(variable_and_lag, cpd.parents)}
+            drawn[name][:, t] = cpd.draw(parents, rng, n)
     columns = {name: cells.reshape(-1) for name, cells in drawn.items()}
     numbers = {"sequence": np.repeat(np.arange(1, n + 1), length), "step": np.tile(np.arange(1, length + 1), n)}
     return pa.table({**{k: pa.array(v) for k, v in numbers.items()}, **arrow_columns(chain.variables, columns)})
 
 
-def _draw_step(chain: ChainParts, t: int, drawn: dict[str, Column], rng: np.random.Generator) -> None:
-    """Step t of all sequences."""
-    n = len(next(iter(drawn.values())))
-    begun = _first_states(chain, n, rng) if t == 0 and isinstance(chain.first_slices, Stationary) else {}
-    for name in chain.template.slice_at(t).topological_order:
-        if name in begun:
-            drawn[name][:, 0] = begun[name]
-            continue
-        key = name if isinstance(chain.first_slices, Stationary) else chain.template.parameter_name(name, t)
-        places = (variable_and_lag(p) for p in chain[key].parents)
-        columns = {relative_name(base, k): drawn[base][:, t - k] for base, k in places}
-        drawn[name][:, t] = chain[key].draw(columns, rng, n)
-
-
 def _first_states(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[str, Column]:
-    """The states of the variables that carry a stationary chain on, at the first step."""
+    """The states, or numbers, of the variables that carry a stationary chain on, at the first step."""
     own = [name for name in chain.template.nodes if chain.template.own_at(name, 0)]
     variables: list[Any] = [chain.variables[name] for name in own]
     if not all(isinstance(v, Finite) for v in variables):
-        from suffice.models.chains.linear_answers import first_numbers
-
-        numbers: dict[str, Column] = first_numbers(chain, n, rng)
-        return numbers
+        settled = chain.stationary()
+        numbers = rng.multivariate_normal(settled.mean, settled.covariance, n, method="eigh")
+        return {name: numbers[:, i] for i, name in enumerate(settled.names) if name in chain.variables}
     joint = rng.choice(int(np.prod([v.n_states for v in variables])), n, p=chain.stationary())
     return dict(zip(own, np.unravel_index(joint, [v.n_states for v in variables]), strict=True))
 
@@ -137,7 +131,7 @@ def sample_given(chain: ChainParts, sequences: Any, n: Any, seed: int | None) ->
 
 def _draw_paths(reading: ChainReading, seed: tuple[int, ...]) -> dict[str, Column]:
     parts = list(reading.map(partial(_draw_cells, reading, seed), "drawing paths"))
-    return {name: reading.in_order(np.concatenate([p[name] for p in parts])) for name in parts[0]}
+    return {name: reading.sequences.in_order(np.concatenate([p[name] for p in parts])) for name in parts[0]}
 
 
 def _frame(reading: ChainReading, cells: Mapping[str, Column]) -> Any:
@@ -154,7 +148,11 @@ def _frame(reading: ChainReading, cells: Mapping[str, Column]) -> Any:
 def impute(chain: ChainParts, sequences: Any, draws: Any, seed: int) -> Any:
     """The rows with their missing cells filled."""
     reading = ChainReading.of(chain, sequences)
-    rows = _rows_as_table(reading.sequences.source)
+    rows = reading.sequences.source
+    if not is_held(rows):  # those of files and relations come as an Arrow table
+        data = rows_of(rows)
+        cells = list(data.map(attrgetter("kept"), keep=data.columns))
+        rows = pa.table({n: pa.chunked_array([p[n] for p in cells]) for n in data.columns})
     if draws is not None:
         n = whole(draws, "the number of draws", 1, ModelError)
         refuse_impossible(reading, answers(reading, names=(), smooth=False).log_prob)
@@ -163,8 +161,8 @@ def impute(chain: ChainParts, sequences: Any, draws: Any, seed: int) -> Any:
         ]
     found = answers(reading, smooth=True)
     refuse_impossible(reading, found.log_prob, found.impossible)
-    cells = {n: most_probable(c) if not isinstance(c, StepNumbers) else c.mean for n, c in found.cells.items()}
-    return fill_frame(rows, _fills(reading, {n: reading.in_order(c) for n, c in cells.items()}))
+    likely = {n: most_probable(c) if not isinstance(c, StepNumbers) else c.mean for n, c in found.cells.items()}
+    return fill_frame(rows, _fills(reading, {n: reading.sequences.in_order(c) for n, c in likely.items()}))
 
 
 def _missing_cells(names: tuple[str, ...], block: Block) -> dict[str, Column]:
@@ -177,23 +175,10 @@ def _fills(reading: ChainReading, cells: Mapping[str, Column]) -> dict[str, Fill
     parts = list(reading.map(partial(_missing_cells, names), ""))
     result = {}
     for name in names:
-        lost = np.flatnonzero(reading.in_order(np.concatenate([p[name] for p in parts])))
+        lost = np.flatnonzero(reading.sequences.in_order(np.concatenate([p[name] for p in parts])))
         v = reading.chain.variables[name]
         if isinstance(v, Finite) and v.cuts is not None:
             note(f"{name!r}: known to the chain in bins only, and a bin is not a number; missing cells there stay missing")
             continue
         result[name] = Fill(name, lost, cells[name][lost], v.states if isinstance(v, Finite) else None)
     return result
-
-
-def _kept_cells(block: Block) -> dict[str, Any]:
-    return dict(block.kept)
-
-
-def _rows_as_table(source: Any) -> Any:
-    """The rows as they were given; those of files and relations as an Arrow table."""
-    if is_held(source):
-        return source
-    data = rows_of(source)
-    parts = list(data.map(_kept_cells, keep=data.columns))
-    return pa.table({n: pa.chunked_array([p[n] for p in parts]) for n in data.columns})

@@ -63,7 +63,14 @@ class Following:
         """The filter after one more row, {variable: value}; a variable that is left out, None or NaN is missing there."""
         cells = _encode_row(self.chain, row)
         reading = self._reading or _reading(self.chain, [n for n in self.chain.variables if n not in cells])
-        self._refuse_gaps(reading, cells)
+        may = {*cells, *reading.states, *reading.numbers, *reading.open}
+        for name in (n for n in self.chain.variables if n not in may):
+            if self.chain.template.window.children(name):
+                raise DataError(
+                    f"the row has no value of {name!r}, on which others depend; name it when you begin: follow(hidden=[{name!r}])"
+                )
+            if name in self.chain.template.lags:
+                raise DataError(f"the row has no value of {name!r}, on which later steps depend: follow(hidden=[{name!r}])")
         recent = (*self._recent, cells)[-self.chain.order - 1 :]
         if reading.numbers:
             from suffice.models.chains.linear_answers import filter_on
@@ -82,16 +89,6 @@ class Following:
             _filter=filtered,
         )
         return after, answer
-
-    def _refuse_gaps(self, reading: ChainReading, cells: Mapping[str, Cell]) -> None:
-        may = {*reading.states, *reading.numbers, *reading.open}
-        for name in self.chain.variables:
-            if name not in cells and name not in may and self.chain.template.window.children(name):
-                raise DataError(
-                    f"the row has no value of {name!r}, on which others depend; name it when you begin: follow(hidden=[{name!r}])"
-                )
-            if name not in cells and name not in may and name in self.chain.template.lags:
-                raise DataError(f"the row has no value of {name!r}, on which later steps depend: follow(hidden=[{name!r}])")
 
     def __repr__(self) -> str:
         return f"Following(after {quantity(self.n_steps, 'row')}, log p {self.log_prob:.6g}; {self.chain.template})"

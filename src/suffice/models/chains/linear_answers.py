@@ -230,13 +230,6 @@ def _log_units(rows: LinearRows, y: Array) -> Array:
     return np.asarray(np.add.reduceat(np.append(rows.log_units - seen, 0.0), rows.starts[:-1]))
 
 
-def first_numbers(chain: ChainParts, n: int, rng: np.random.Generator) -> dict[str, Array]:
-    """The numbers that carry a stationary chain on, at the first step of n sequences."""
-    settled = settled_numbers(chain)
-    drawn = rng.multivariate_normal(settled.mean, settled.covariance, n, method="eigh")
-    return {name: drawn[:, i] for i, name in enumerate(settled.names) if name in chain.variables}
-
-
 def filter_on(reading: ChainReading, block: Block, before: Any) -> tuple[float, Any, dict[str, Any]]:
     """ln p of the last row of a block, the filter after it, and what that says of each unknown number."""
     rows, theta = linear_rows(reading, block, _under_all_names(reading, Units({}, {}, {}, {}, {}, {})))  # as they are

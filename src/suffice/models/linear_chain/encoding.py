@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.local.kept import KeptValue, ValueStore
-from suffice.inference.chains.labels.conditional import SequenceLayout
+from suffice.inference.chains.conditional import SequenceLayout
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.vocabulary import Ragged, Tables
 
@@ -118,11 +118,7 @@ def _groups(tables: Tables, offset: int, cells: dict[str, Ints], place: Ints, le
 
 
 def distinct(columns: Sequence[Ints], sizes: Sequence[int], n: int) -> tuple[Ints, Ints]:
-    """Rows of codes numbered by what they are, and the place of one of each.
-
-    >>> distinct([np.array([2, 0, 2])], [3], 3)
-    (array([1, 0, 1]), array([1, 0]))
-    """
+    """Rows of codes numbered by what they are, and the place of one of each."""
     key, size = np.zeros(n, np.int64), 1
     for column, radix in zip(columns, sizes, strict=True):
         if size * radix > 2**62:
@@ -170,6 +166,13 @@ class PairCounts:
         first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])) if len(keys) else np.zeros(0, np.int64)
         return cls(keys[first], np.add.reduceat(counts[order], first) if len(first) else np.zeros(0))
 
+    def at(self, keys: Ints) -> Array:
+        """How often each of some pairs occurs."""
+        if not len(self.keys):
+            return np.zeros(len(keys))
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[places] == keys, self.counts[places], 0.0)
+
     def __add__(self, other: PairCounts) -> PairCounts:
         if not len(self.keys) or not len(other.keys):
             return self if len(self.keys) else other
@@ -202,11 +205,6 @@ Encoded = tuple[EncodedBlock, EncodedBlock | None]
 """The sequences of a block that have all of their labels, and those that have some."""
 
 
-def keep(store: ValueStore, block: Encoded) -> KeptValue[Encoded]:
-    """A block that can be read in every pass."""
-    return store.keep(block, sum(b.n_bytes for b in block if b is not None))
-
-
 class Findings(NamedTuple):
     """What sequences show: how often pairs occur where labels are given; of these, those in sequences that lack some labels;
     the sums of numbers by label in the others; sequences without a label, steps without one in others, and the blocks."""
@@ -233,15 +231,16 @@ class FindPairs(Step[Findings]):
         places = [a for _, _, a in tables.numbers]
         own = [pair_counts(x, tables.n_attributes, L, places) for x in (whole, partly) if x is not None]
         partial = own[1] if partly is not None else PairCounts(np.zeros(0, np.int64), np.zeros(0))
-        kept = {} if self.store is None else {block.number: keep(self.store, (whole, partly))}
-        return Findings(own[0] + partial, partial, _sums(whole, L), *tally, kept)
+        size = whole.n_bytes + (0 if partly is None else partly.n_bytes)
+        kept = {} if self.store is None else {block.number: self.store.keep((whole, partly), size)}
+        weights = 1.0 if whole.weights is None else whole.weights
+        sums = [np.bincount(whole.labels, x * weights, L) for x in whole.numbers.T]  # Σ w x of each number by label
+        return Findings(own[0] + partial, partial, np.array(sums, np.float64).reshape(len(sums), L), *tally, kept)
 
 
 def split_by_labels(block: Block, tables: Tables) -> tuple[EncodedBlock, EncodedBlock | None, tuple[int, int, int]]:
-    """Sequences with all of their labels, those with some, and how many have none, how many steps lack one, how many some.
-
-    A sequence without a label tells nothing of labels given all else: it is left out.
-    """
+    """Sequences with all of their labels, those with some, and how many have none, how many steps lack one, how many some. A
+    sequence without a label tells nothing of labels given all else: it is left out."""
     lengths = _lengths(block)
     there = _labels(block.columns[tables.label], tables) >= 0
     starts = np.cumsum(lengths) - lengths
@@ -251,10 +250,3 @@ def split_by_labels(block: Block, tables: Tables) -> tuple[EncodedBlock, Encoded
     if whole.all():
         return encode_block(block, tables), None, tally
     return encode_block(block, tables, whole), encode_block(block, tables, partly) if partly.any() else None, tally
-
-
-def _sums(block: EncodedBlock, n_labels: int) -> Array:
-    """Σ w x of each number by label."""
-    weights = 1.0 if block.weights is None else block.weights
-    parts = [np.bincount(block.labels, x * weights, n_labels) for x in block.numbers.T]
-    return np.array(parts, np.float64).reshape(len(parts), n_labels)

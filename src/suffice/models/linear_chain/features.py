@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.sequences.sequences import Sequences
+from suffice.inference.chains import conditional
+from suffice.inference.chains.conditional import BestLabelling, ExpectedLabels, GroupScores, SideBySide
 from suffice.inference.chains.finite import best_paths
-from suffice.inference.chains.labels import conditional
-from suffice.inference.chains.labels.conditional import BestLabelling, ExpectedLabels, GroupScores, SideBySide
-from suffice.inference.chains.steps import StateSteps
 from suffice.inference.finite.logs import log_sum
 from suffice.inference.finite.network import Array, Ints
-from suffice.models.linear_chain.encoding import Codes, EncodedBlock, PairCounts
+from suffice.models.linear_chain.encoding import Codes, EncodedBlock
 from suffice.models.linear_chain.vocabulary import Vocabulary
 
 Attributes = list[tuple[int, float]]
 """Attributes by number, with their values."""
+
+
+class LabelTerms(NamedTuple):
+    """Σ w log Z of the sequences of a block, and what is expected of each feature: the gradient of it."""
+
+    log_z: float
+    expected: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,19 +53,6 @@ class PairFeatures:
     def n(self) -> int:
         return len(self.labels) + len(self.before)
 
-    @cached_property
-    def keys(self) -> Ints:
-        """The numbers of the pairs."""
-        L, A = self.n_labels, len(self.first) - 1
-        own = np.repeat(np.arange(A), np.diff(self.first)) * L + self.labels
-        return np.concatenate([own, (A + self.before.astype(np.int64)) * L + self.after])
-
-    def count_pairs(self, counts: PairCounts) -> Array:
-        """How often each pair occurs."""
-        at = np.minimum(np.searchsorted(counts.keys, self.keys), max(0, len(counts.keys) - 1))
-        found = counts.keys[at] == self.keys if len(counts.keys) else np.zeros(self.n, bool)
-        return np.where(found, counts.counts[at] if len(counts.keys) else 0.0, 0.0)
-
     def transitions(self, w: Array) -> Array:
         """The weight of each label after each other."""
         T = np.zeros((self.n_labels, self.n_labels))
@@ -68,8 +60,24 @@ class PairFeatures:
         return T
 
     def expect_terms(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
-        """What weights expect of a block: see `expected_features`."""
-        return expected_features(self, w, block, self.transitions(w), clamped=clamped, costs=costs)
+        """What weights expect of a block."""
+        from suffice.kernels.labels.crf import sum_groups
+
+        n_groups, L, log_z = len(block.attributes.starts) - 1, self.n_labels, 0.0
+        by_group, of_numbers, pairs = np.zeros((n_groups, L)), np.zeros((len(self.numbers), L)), np.zeros((L, L))
+        for part, found in expectations(self, w, block, self.transitions(w), clamped=clamped, costs=costs):
+            steps = found.steps
+            if block.weights is None:
+                log_z += float(found.logs.sum())
+            else:
+                weights = block.weights[part.places]
+                log_z += float(found.logs @ weights)
+                steps *= weights[:, None]
+            sum_groups(block.groups, part.begin, steps, by_group)
+            of_numbers += block.numbers[part.places].T @ steps
+            pairs += found.pairs
+        own = self.by_weight(block, by_group, of_numbers)
+        return LabelTerms(log_z, np.concatenate([own, pairs[self.before, self.after]]))
 
     def contributions(
         self, vocabulary: Vocabulary, w: Array, attributes: tuple[Attributes, Attributes], around: tuple[int, ...]
@@ -121,7 +129,7 @@ class PairFeatures:
         if n == 1:
             found = most_probable(self, w, block, T)
             return found.labels[None], in_sequences(block, found.scores)[:, None]
-        return best_paths(state_steps(in_rows(block, step_scores(self, w, block)), T, lengths), n)
+        return best_paths(conditional.state_steps(in_rows(block, step_scores(self, w, block)), T, lengths), n)
 
     def draw(self, w: Array, block: EncodedBlock, uniforms: Array) -> npt.NDArray[Any]:
         """A label of each place, drawn from p(labels | all else)."""
@@ -182,16 +190,6 @@ def in_sequences(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[A
     return result
 
 
-def state_steps(scores: Array, T: Array, lengths: Ints) -> StateSteps:
-    """Scores of steps as a chain of states."""
-    codes = np.ones(len(scores), np.int32)
-    codes[np.cumsum(lengths) - lengths] = 0
-    logs = np.stack([np.zeros(T.shape), T])
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    matrices = np.exp(np.minimum(logs - logs.max(), 0.0))
-    return StateSteps(starts, codes, matrices, log_likelihood=np.ascontiguousarray(scores.T), log_matrices=logs)
-
-
 def group_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:
     """The sum of the weights of each group for each label."""
     from suffice.kernels.labels.crf import score_groups
@@ -231,21 +229,11 @@ def most_probable(features: PairFeatures, w: Array, block: EncodedBlock, T: Arra
 NO_CLAMP = np.zeros(0, np.int32)
 
 
-class PartExpectations(NamedTuple):
-    """What is expected of the labels of a part."""
-
-    part: SideBySide
-    found: ExpectedLabels
-
-
 def expectations(
     features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False, costs: Array | None = None
-) -> Iterator[PartExpectations]:
+) -> Iterator[tuple[SideBySide, ExpectedLabels]]:
     """What is expected of the labels of each part of a block; with `clamped`, given those that are there; with `costs`, where
-    these are added to scores: see `label_costs`.
-
-    The next part overwrites the expectations of steps.
-    """
+    these are added to scores: see `label_costs`. The next part overwrites the expectations of steps."""
     from suffice.kernels.labels.crf import shift_rows, weigh_steps
 
     scores, more = group_scores(features, w, block), number_scores(features, w, block)
@@ -261,18 +249,16 @@ def expectations(
         if part.few and not clamped:
             few = conditional.expect_few(_scores_of(features, block, scores, more, part, clamp), T, part, weights)
             if few is not None:
-                yield PartExpectations(part, few)
+                yield part, few
                 continue
         weigh_steps(block.groups, part.begin, scores, powers, tops, more, clamp, room.b[: part.n], top)
         features.bar(room.b[: part.n], part, 0.0)
         found = conditional.expect_labels(room, T, part, weights)
         if found is None:
-            yield PartExpectations(
-                part, conditional.expect_in_logs(_scores_of(features, block, scores, more, part, clamp), T, part, weights)
-            )
+            yield part, conditional.expect_in_logs(_scores_of(features, block, scores, more, part, clamp), T, part, weights)
         else:
             found.logs[:] += top[: part.n]
-            yield PartExpectations(part, found)
+            yield part, found
 
 
 def _scores_of(features: PairFeatures, block: EncodedBlock, scores: Array, more: Array, part: SideBySide, clamp: Codes) -> Array:
@@ -283,33 +269,3 @@ def _scores_of(features: PairFeatures, block: EncodedBlock, scores: Array, more:
         total[(label >= 0) & (label != np.arange(scores.shape[1]))] = -np.inf
     features.bar(total, part, -np.inf)
     return total
-
-
-class LabelTerms(NamedTuple):
-    """Σ w log Z of the sequences of a block, and what is expected of each feature: the gradient of it."""
-
-    log_z: float
-    expected: Array
-
-
-def expected_features(
-    features: PairFeatures, w: Array, block: EncodedBlock, T: Array, *, clamped: bool = False, costs: Array | None = None
-) -> LabelTerms:
-    """What weights expect of a block."""
-    from suffice.kernels.labels.crf import sum_groups
-
-    n_groups, L = len(block.attributes.starts) - 1, features.n_labels
-    by_group, of_numbers, pairs, log_z = np.zeros((n_groups, L)), np.zeros((len(features.numbers), L)), np.zeros((L, L)), 0.0
-    for part, found in expectations(features, w, block, T, clamped=clamped, costs=costs):
-        steps = found.steps
-        if block.weights is None:
-            log_z += float(found.logs.sum())
-        else:
-            weights = block.weights[part.places]
-            log_z += float(found.logs @ weights)
-            steps *= weights[:, None]
-        sum_groups(block.groups, part.begin, steps, by_group)
-        of_numbers += block.numbers[part.places].T @ steps
-        pairs += found.pairs
-    own = features.by_weight(block, by_group, of_numbers)
-    return LabelTerms(log_z, np.concatenate([own, pairs[features.before, features.after]]))

@@ -1,10 +1,12 @@
-"""Sequences as a fitted linear chain reads them, block by block, and what is said of their labels."""
+"""Sequences as a fitted linear chain reads them, block by block, and what is said of their labels: what they are, why a step has
+its label, and how well labels are predicted (accuracy, precision and recall of each, and of whole entities, BIO)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -13,10 +15,12 @@ import numpy.typing as npt
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, listing, nearest, note
+from suffice.families.protocol.family import frame
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import EncodedBlock, encode_block
-from suffice.models.linear_chain.features import PairFeatures, in_rows, in_sequences
+from suffice.models.linear_chain.features import Attributes, PairFeatures, in_rows, in_sequences
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
+from suffice.output.display import OneTable, Tabular
 from suffice.variables import Finite, Real
 
 T = TypeVar("T")
@@ -58,12 +62,6 @@ class LabelReading:
         """What a step makes of each block of whole sequences."""
         return self.sequences.data.map(step, what=what)
 
-    def first_steps(self) -> dict[int, int]:
-        """The first step of each block, counted through all blocks in their order."""
-        numbers = list(self.map(_number_and_size, ""))
-        firsts = np.cumsum([0, *(n for _, n in numbers)]).tolist()
-        return {number: first for (number, _), first in zip(numbers, firsts[:-1], strict=True)}
-
     def tell_unknown(self) -> None:
         """Note how many cells read what the chain has no attribute for."""
         known = zip(self.model.vocabulary.chain.places, self.model.vocabulary.values, strict=True)
@@ -76,10 +74,6 @@ class LabelReading:
                 f"cells that training never saw, or too seldom, are ignored: {listing(found, style='str')}, "
                 f"of {self.sequences.n_steps:,} steps"
             )
-
-
-def _number_and_size(block: Block) -> tuple[int, int]:
-    return block.number, block.n_rows
 
 
 def read_columns(vocabulary: Vocabulary, x: Any, *, labels: bool) -> Sequences:
@@ -185,3 +179,197 @@ class LabelSteps:
         """The labels of steps by number, −1 where there is none, −2 where it is not known."""
         own = self.encode(block)
         return in_rows(own, own.labels)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelExplanation(OneTable):
+    """Contributions to the score of the best label of a step and of the next most probable, by attribute and neighbour."""
+
+    row: int
+    label: str
+    other: str
+    probability: float
+    other_probability: float
+    contributions: tuple[tuple[str, float, float], ...]
+    """What, and what it adds to either label; those that tell them apart most come first."""
+
+    @classmethod
+    def of(
+        cls, model: LabelWeights, row: int, attributes: tuple[Attributes, Attributes], around: tuple[int, ...], probs: Array
+    ) -> LabelExplanation:
+        """The attributes of a step and of the next one with their values, the best labels of two steps before it, itself and two
+        after it (−1 if there is none), and p(label)."""
+        labels, best = model.vocabulary.labels, around[2]
+        order = np.argsort(-probs, kind="stable")
+        other = int(order[0] if order[0] != best else order[min(1, len(order) - 1)])
+        one, two = (
+            model.features.contributions(model.vocabulary, model.weights, attributes, (*around[:2], j, *around[3:]))
+            for j in (best, other)
+        )
+        parts = [(what, one[what], two[what]) for what in one]
+        parts.sort(key=lambda part: (-abs(part[1] - part[2]), part[0]))
+        chances = float(probs[best]), float(probs[other])
+        return cls(row, labels[best], labels[other], *chances, tuple(parts))
+
+    def to_frame(self) -> Any:
+        """One row for each contribution."""
+        header, rows = self._table()
+        return frame({name: [row[i] for row in rows] for i, name in enumerate(header)})
+
+    def _headline(self) -> str:
+        return f"row {self.row} is {self.label} (p = {self.probability:.4f}), not {self.other} (p = {self.other_probability:.4f})"
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        rows: list[list[object]] = [[what, a, b, a - b] for what, a, b in self.contributions]
+        return ["attribute", self.label, self.other, "difference"], rows
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainStep(LabelSteps):
+    """The explanation of one step, counted through all blocks, in the block that has it; `first` is that of each block."""
+
+    at: int
+    first: dict[int, int]
+    row: int
+    """What the step is called."""
+
+    def __call__(self, block: Block) -> LabelExplanation | None:
+        row = self.at - self.first[block.number]
+        if not 0 <= row < block.n_rows:
+            return None
+        assert block.lengths is not None
+        ends = np.cumsum(block.lengths)
+        q = int(np.searchsorted(ends, row, "right"))
+        labels = self.best(block).labels[0].tolist()
+        first, end, own = int(ends[q] - block.lengths[q]), int(ends[q]), self.encode(block)
+        best = tuple(labels[i] if first <= i < end else -1 for i in range(row - 2, row + 3))
+        probs = self.probabilities(block)[row]
+        following = self._attributes(own, row + 1) if row + 1 < end else []
+        return LabelExplanation.of(self.model, self.row, (self._attributes(own, row), following), best, probs)
+
+    def _attributes(self, own: EncodedBlock, row: int) -> list[tuple[int, float]]:
+        place = int(np.flatnonzero(own.layout.order == row)[0])
+        found = own.attributes.take(own.groups[:, place].astype(np.int64)).items.tolist()
+        numbers = zip(self.tables.numbers, own.numbers[place].tolist(), strict=True)
+        return [*((a, 1.0) for a in found), *((a, x) for (_, _, a), x in numbers)]
+
+
+def explain_step(model: LabelWeights, reading: LabelReading, at: int, row: int) -> LabelExplanation:
+    """The explanation of one step, counted through all sequences as they are arranged."""
+    numbers = list(reading.map(attrgetter("number", "n_rows"), ""))
+    firsts = np.cumsum([0, *(n for _, n in numbers)]).tolist()
+    first = {number: first for (number, _), first in zip(numbers, firsts[:-1], strict=True)}
+    step = ExplainStep(model, reading.tables, at, first, row)
+    return next(found for found in reading.map(step, "") if found is not None)
+
+
+BEGINS, ENDS = ("B-", "S-"), ("E-", "S-")
+MARKS = ("B-", "I-", "E-", "S-")
+"""How labels of entities begin; those that begin one, and that end one."""
+
+HEADER = ["label", "precision", "recall", "f1", "n"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Tabular):
+    """Counts of labels: `right`, `predicted` and `there` of each; the same of entities by their kind, where labels are BIO.
+
+    >>> found = Evaluation.of(np.array([0, 1, 1]), np.array([0, 1, 0]), np.array([3]), ["N", "V"])
+    >>> found.accuracy, found.recall("V")
+    (0.6666666666666666, 0.5)
+    """
+
+    n_right: int
+    n: int
+    n_unknown: int
+    labels: tuple[str, ...]
+    counts: npt.NDArray[np.int64]
+    """right, predicted, there × labels."""
+    kinds: tuple[str, ...]
+    entities: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, true: Ints, found: Ints, lengths: Ints, labels: Sequence[str], n_known: int | None = None) -> Evaluation:
+        """True labels, −1 where there is none, and those that were found; of the labels the chain knows the first."""
+        there = true != -1
+        L = len(labels)
+        n_unknown = int((true >= (L if n_known is None else n_known)).sum())
+        right = there & (true == found)
+        parts = (found[right], found[there], true[true >= 0])
+        counts = np.array([np.bincount(x, minlength=L) for x in parts])
+        kinds, entities = entity_counts(true, found, lengths, labels)
+        return cls(int(right.sum()), int(there.sum()), n_unknown, tuple(labels), counts, kinds, entities)
+
+    @property
+    def accuracy(self) -> float:
+        """The share of steps with a label whose label is found."""
+        return self.n_right / self.n if self.n else float("nan")
+
+    def precision(self, label: str) -> float:
+        """The share of steps that are said to have a label and have it."""
+        return self._rates(self.counts, self.labels.index(label))[0]
+
+    def recall(self, label: str) -> float:
+        """The share of steps with a label that are said to have it."""
+        return self._rates(self.counts, self.labels.index(label))[1]
+
+    @property
+    def entity_f1(self) -> float:
+        """F1 of entities of all kinds: those with the right first and last step and kind. NaN if labels are not BIO."""
+        return self._rates(self.entities.sum(axis=1, keepdims=True), 0)[2] if self.kinds else float("nan")
+
+    @staticmethod
+    def _rates(counts: npt.NDArray[np.int64], i: int) -> tuple[float, float, float]:
+        right, predicted, there = counts[:, i].tolist()
+        precision = right / predicted if predicted else float("nan")
+        recall = right / there if there else float("nan")
+        return precision, recall, 2 * right / (predicted + there) if predicted + there else float("nan")
+
+    def to_frame(self) -> Any:
+        """One row for each label, then for each kind of entity."""
+        rows = self._rows()
+        return frame({name: [row[i] for row in rows] for i, name in enumerate(HEADER)})
+
+    def _rows(self) -> list[list[object]]:
+        own: list[list[object]] = [[x, *self._rates(self.counts, i), int(self.counts[2, i])] for i, x in enumerate(self.labels)]
+        return own + [[f"entity {k}", *self._rates(self.entities, i), int(self.entities[2, i])] for i, k in enumerate(self.kinds)]
+
+    def _headline(self) -> str:
+        whole = f"; F1 of entities {self.entity_f1:.4f}" if self.kinds else ""
+        strange = f"; {self.n_unknown:,} have a label that the chain does not know" if self.n_unknown else ""
+        return f"Evaluation: {self.n_right:,} of {self.n:,} labels are right ({self.accuracy:.2%}){whole}{strange}"
+
+    def _tables(self, limit: int) -> tuple[list[tuple[list[str], Any]], str]:
+        rows = self._rows()
+        return [(HEADER, rows[:limit])], f"\nand {len(rows) - limit} more" if len(rows) > limit else ""
+
+
+def entity_counts(true: Ints, found: Ints, lengths: Ints, labels: Sequence[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+    """Entities that are right, found, and there (rows), by kind; no kinds if labels are not B-…, I-… and O, or with E-… and S-….
+    What is found where the true label is missing does not count."""
+    marked = [x for x in labels if x[:2] in MARKS]
+    if not any(x[:2] in BEGINS for x in marked) or any(x != "O" and x[:2] not in MARKS for x in labels):
+        return (), np.zeros((3, 0), np.int64)
+    kinds = tuple(sorted({x[2:] for x in marked}))
+    starts = np.repeat(np.arange(len(lengths)), lengths)
+    there, told = (entities(x, starts, labels) for x in (true, np.where(true == -1, -1, found)))
+    parts = [[x for _, _, x in some] for some in (there & told, told, there)]
+    return kinds, np.array([[part.count(k) for k in kinds] for part in parts], np.int64)
+
+
+def entities(codes: Ints, sequence: Ints, labels: Sequence[str]) -> set[tuple[int, int, str]]:
+    """First step, last step and kind of each entity; I- or E- that follows nothing of its kind begins one, as in conlleval."""
+    result: set[tuple[int, int, str]] = set()
+    begin, kind, last, before = -1, "", -1, "O"
+    for i, (code, own) in enumerate(zip(codes.tolist(), sequence.tolist(), strict=True)):
+        label = labels[code] if code >= 0 else "O"
+        goes_on = label in (f"I-{kind}", f"E-{kind}") and begin >= 0 and own == last and before[:2] not in ENDS
+        if begin >= 0 and not goes_on:
+            result.add((begin, i - 1, kind))
+            begin, kind = -1, ""
+        if label != "O" and not goes_on:
+            begin, kind = i, label[2:]
+        last, before = own, label
+    if begin >= 0:
+        result.add((begin, len(codes) - 1, kind))
+    return result

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from suffice.basis.arrays import Bools
-from suffice.errors import ModelError, listing, nearest, note
+from suffice.errors import ModelError, listing
 from suffice.errors.remedies import Remedy
 
 Pairs = tuple[tuple[str, str], ...]
@@ -65,7 +65,7 @@ class BIO:
     def allowed(self, labels: Sequence[str]) -> Allowed:
         tags = _tags(labels, "BI", f"{Remedy('BIO()', '--transitions bio')} knows the labels O, B-… and I-…")
         inside = np.array([tag == "I" for tag, _ in tags])
-        same = np.array([[kind == other and tag != "O" for other in _kinds(tags)] for tag, kind in tags])
+        same = np.array([[kind == other and tag != "O" for _, other in tags] for tag, kind in tags])
         return Allowed(~inside, ~inside | same, np.ones(len(labels), bool))
 
 
@@ -82,12 +82,8 @@ class BIOES:
     def allowed(self, labels: Sequence[str]) -> Allowed:
         tags = _tags(labels, "BIES", f"{Remedy('BIOES()', '--transitions bioes')} knows the labels O, B-…, I-…, E-… and S-…")
         inside, open_ = (np.array([tag in some for tag, _ in tags]) for some in ("IE", "BI"))
-        same = np.array([[kind == other for other in _kinds(tags)] for _, kind in tags])
+        same = np.array([[kind == other for _, other in tags] for _, kind in tags])
         return Allowed(~inside, np.where(open_[:, None], inside & same, ~inside), ~open_)
-
-
-def _kinds(tags: Sequence[tuple[str, str]]) -> list[str]:
-    return [kind for _, kind in tags]
 
 
 def _tags(labels: Sequence[str], letters: str, known: str) -> list[tuple[str, str]]:
@@ -152,12 +148,6 @@ def _pairs(given: Iterable[Any], what: str) -> Pairs:
     return tuple(pairs)
 
 
-def tell_strange(rules: Sequence[TransitionRule], labels: Sequence[str]) -> None:
-    """Note labels that rules name and that are not there."""
-    if strange := [x for rule in rules for x in rule.named if x not in labels]:
-        note(f"the constraints name labels that are not there: {listing(dict.fromkeys(strange))}{nearest(strange[0], labels)}")
-
-
 def all_allowed(rules: Sequence[TransitionRule], labels: Sequence[str]) -> Allowed:
     """What all of some rules allow."""
     n = len(labels)
@@ -168,11 +158,7 @@ def all_allowed(rules: Sequence[TransitionRule], labels: Sequence[str]) -> Allow
 
 
 def checked_rules(given: Any) -> tuple[TransitionRule, ...]:
-    """What `transitions=` takes: None, a rule, or several that all hold.
-
-    >>> checked_rules(BIO())
-    (BIO(),)
-    """
+    """What `transitions=` takes: None, a rule, or several that all hold."""
     rules = () if given is None else tuple(given) if isinstance(given, (list, tuple)) else (given,)
     for rule in rules:
         if isinstance(rule, type) or not isinstance(rule, TransitionRule):

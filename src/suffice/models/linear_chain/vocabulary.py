@@ -178,9 +178,7 @@ def texts_by_column(chain: LinearChain, schema: Mapping[str, Variable]) -> dict[
 @dataclass(frozen=True, eq=False)
 class Tables:
     """The attributes that each state of a column makes at each place: after the states come the start, the end, and no cell.
-
-    `sources[i]` is the column of place i and `offsets[i]` its step, `numbers` are the columns and steps of numbers.
-    """
+    `sources[i]` is the column of place i and `offsets[i]` its step, `numbers` are the columns and steps of numbers."""
 
     sources: tuple[str, ...]
     offsets: tuple[int, ...]
@@ -201,32 +199,30 @@ class Tables:
         known = texts_by_column(chain, schema) if texts is None else texts
         nothing = Texts([], np.zeros(0, np.int64))
         finite, numbers, tables, unknown = [], [], [], []
-        found = {column: _find_texts(known.get(column, nothing), codes) for column, codes in vocabulary.codes.items()}
+        found = {}
+        for column, codes in vocabulary.codes.items():  # texts of all states, of the start and the end, −1 where not known
+            own = known.get(column, nothing)
+            flat = (*own.flat, BEGIN, END)
+            places = np.fromiter(map(codes.get, flat, repeat(-1)), np.int64, len(flat))
+            found[column] = places, np.concatenate([own.sizes, [1, 1, 0]])
         for number, place in enumerate(chain.places):
             if vocabulary.values[number] is None:
                 numbers.append((place.column.source, place.offset, vocabulary.starts[number]))
                 continue
-            own, strange = _attributes(*found[place.column], vocabulary.attributes[number])
+            table, strange = _attributes(*found[place.column], vocabulary.attributes[number])
             finite.append(place)
-            tables.append(own)
+            tables.append(table)
             unknown.append(strange)
         sources, offsets = tuple(p.column.source for p in finite), tuple(p.offset for p in finite)
-        size, label, codes = vocabulary.size, schema.get(chain.label), {s: i for i, s in enumerate(vocabulary.labels)}
-        labels = np.array([codes.get(s, -2) for s in label.states] if isinstance(label, Finite) else [], np.int64)
+        size, label, number_of = vocabulary.size, schema.get(chain.label), {s: i for i, s in enumerate(vocabulary.labels)}
+        labels = np.array([number_of.get(s, -2) for s in label.states] if isinstance(label, Finite) else [], np.int64)
         ends = (tuple(numbers), tuple(unknown), labels)
-        return cls(sources, offsets, tuple(tables), chain.bias, size, len(codes), chain.label, *ends)
+        return cls(sources, offsets, tuple(tables), chain.bias, size, len(number_of), chain.label, *ends)
 
     def with_labels(self, labels: Sequence[str], schema: Mapping[str, Variable]) -> Tables:
         """The same with other numbers of labels: their places among these."""
         states = getattr(schema[self.label], "states", ())
         return replace(self, label_codes=np.array([labels.index(s) for s in states], np.int64))
-
-
-def _find_texts(texts: Texts, codes: Mapping[str, int]) -> tuple[Ints, Ints]:
-    """The texts of all states, of the start and the end by number, −1 where they are not known; and how many each has."""
-    texts_and_ends = (*texts.flat, BEGIN, END)
-    numbers = np.fromiter(map(codes.get, texts_and_ends, repeat(-1)), np.int64, len(texts_and_ends))
-    return numbers, np.concatenate([texts.sizes, [1, 1, 0]])
 
 
 def _attributes(numbers: Ints, sizes: Ints, attributes: Ints) -> tuple[Ragged, npt.NDArray[np.bool_]]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.errors.remedies import Remedy
-from suffice.inference.chains.labels.conditional import SideBySide
+from suffice.inference.chains.conditional import SideBySide
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock
 from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, in_rows, label_costs, step_scores

@@ -177,11 +177,7 @@ class Derived:
 
 @dataclass(frozen=True)
 class Plain(OfColumn):
-    """A column as it is.
-
-    >>> Plain("word").name
-    'word'
-    """
+    """A column as it is."""
 
     @property
     def name(self) -> str:

@@ -33,14 +33,7 @@ far below zero are not negative."""
 
 @dataclass(frozen=True, eq=False)
 class Covariances:
-    """The matrix of some columns, divided by `scale` on both sides: their correlations, or with scale 1 their covariances.
-
-    >>> from suffice import scan
-    >>> data = scan({"x": [0.0, 1.0, 2.5], "y": [0.5, 0.0, 3.5]})
-    >>> Covariances.of(data, ("x", "y"), on="correlation").matrix.round(3)
-    array([[1.   , 0.857],
-           [0.857, 1.   ]])
-    """
+    """The matrix of some columns, divided by `scale` on both sides: their correlations, or with scale 1 their covariances."""
 
     names: tuple[str, ...]
     weight: float
@@ -60,11 +53,9 @@ class Covariances:
         checked: bool = True,
         given: bool | None = None,
     ) -> Covariances:
-        """By the moments of the rows, or of statistics that hold them; what has no finite precision is refused.
-
-        `given`: whether someone may have written the moments by hand, so that they may be those of no rows. Without `checked`,
-        and a scale of 1, also of rows that are only to be compared with others.
-        """
+        """By the moments of the rows, or of statistics that hold them; what has no finite precision is refused. `given`: whether
+        someone may have written the moments by hand, so that they may be those of no rows. Without `checked`, and a scale of 1,
+        also of rows that are only to be compared with others."""
         statistics = data if isinstance(data, Statistics) else data.gather([Request((), tuple(names))], threads=threads)
         moments = statistics.moments((), tuple(names))
         matrix = covariance_of(moments)
@@ -162,15 +153,7 @@ NO_END = 1e-6
 
 @one_blas_thread
 def selected_precision(graph: Graph, seen: Covariances) -> SparsePrecision:
-    """The precision of a graph over the columns, on their scale; what has no estimate is refused.
-
-    >>> matrix = np.array([[1.0, 0.5, 0.4], [0.5, 1.0, 0.5], [0.4, 0.5, 1.0]])
-    >>> seen = Covariances(("a", "b", "c"), 10.0, np.zeros(3), np.ones(3), matrix)
-    >>> selected_precision(Graph("a -- b -- c"), seen).covariance.round(6)
-    array([[1.  , 0.5 , 0.25],
-           [0.5 , 1.  , 0.5 ],
-           [0.25, 0.5 , 1.  ]])
-    """
+    """The precision of a graph over the columns, on their scale; what has no estimate is refused."""
     number = {name: i for i, name in enumerate(seen.names)}
     if not _is_definite(seen):  # or else there are estimates of all graphs, whose cliques need not be looked at
         for clique in graph.cliques():
@@ -213,13 +196,14 @@ def refuse_dependent(seen: Covariances, clique: Sequence[str], at: Sequence[int]
             f"{LASSO}, or a graph with fewer edges"
         )
     scale = np.sqrt(np.diag(seen.matrix)[at])
-    left = _left_by_those_before(seen.matrix[np.ix_(at, at)] / scale[:, None] / scale)
-    if left.min() <= COLLINEAR:
-        k = int(np.argmax(left <= COLLINEAR))
-        raise FitError(
-            f"{clique[k]!r} is a linear function of {listing(clique[:k], 6)}, to which it is joined: their partial correlations "
-            "are infinite; leave one of these columns out"
-        )
+    rest = seen.matrix[np.ix_(at, at)] / scale[:, None] / scale
+    for k in range(len(rest)):  # the pivots of Cholesky's factor are what of each variance the variables before leave
+        if rest[k, k] <= COLLINEAR:
+            raise FitError(
+                f"{clique[k]!r} is a linear function of {listing(clique[:k], 6)}, to which it is joined: their partial "
+                "correlations are infinite; leave one of these columns out"
+            )
+        rest[k + 1 :, k + 1 :] -= np.outer(rest[k + 1 :, k], rest[k, k + 1 :]) / rest[k, k]
 
 
 def _is_definite(seen: Covariances) -> bool:
@@ -230,15 +214,3 @@ def _is_definite(seen: Covariances) -> bool:
     except np.linalg.LinAlgError:
         return False
     return seen.weight > len(scale) and float(np.diag(factor).min()) ** 2 > COLLINEAR
-
-
-def _left_by_those_before(correlations: Array) -> Array:
-    """What of each variance the variables before leave: the pivots of Cholesky's factor, as far as they are positive."""
-    rest = correlations.copy()
-    left = np.ones(len(rest))
-    for k in range(len(rest)):
-        left[k] = rest[k, k]
-        if left[k] <= COLLINEAR:
-            break
-        rest[k + 1 :, k + 1 :] -= np.outer(rest[k + 1 :, k], rest[k, k + 1 :]) / left[k]
-    return left

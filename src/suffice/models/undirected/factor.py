@@ -117,11 +117,9 @@ def network_of(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> Ne
 
 
 def eliminate(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tuple[dict[str, Table], float]:
-    """The product of factors as the tables of a Bayesian network, and ln Z, the sum over all states.
-
-    Variables are eliminated one by one: in the product of all that involves x, what is left of its neighbours u stays, and
-    p(x | u) is that product divided by its sum over x.
-    """
+    """The product of factors as the tables of a Bayesian network, and ln Z, the sum over all states. Variables are eliminated one
+    by one: in the product of all that involves x, what is left of its neighbours u stays, and p(x | u) is that product divided by
+    its sum over x."""
     network = network_of(factors, variables)
     every = tuple(variables)
     part = part_of(network, network.all_factors, network.no_evidence())
@@ -159,11 +157,7 @@ def eliminate(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tup
 
 def _without_new_edges(scopes: Sequence[Sequence[int]], n: int) -> list[int] | None:
     """An order of elimination that joins nothing new, which a decomposable graph has; the cheapest order need not be one, for to
-    join variables of one state costs nothing.
-
-    >>> _without_new_edges([(0, 1), (1, 2)], 3), _without_new_edges([(0, 1), (1, 2), (2, 3), (0, 3)], 4)
-    ([2, 1, 0], None)
-    """
+    join variables of one state costs nothing."""
     near: dict[str, set[str]] = {f"{v:09d}": set() for v in range(n)}  # as names, in their order
     for scope in scopes:
         names = {f"{v:09d}" for v in scope}

@@ -132,20 +132,12 @@ UndirectedModel = LogLinear | Features
 
 
 def is_undirected(x: Any) -> bool:
-    """Whether something spells an undirected model; of a large graph the cliques need not be known for that.
-
-    >>> is_undirected("a -- b; b -- c"), is_undirected("a -> b")
-    (True, False)
-    """
+    """Whether something spells an undirected model; of a large graph the cliques need not be known for that."""
     return isinstance(x, (LogLinear, Features, Graph, Undirected)) or Graph.is_text(x)
 
 
 def undirected_model(x: Any) -> UndirectedModel | None:
-    """The undirected model that something spells, None if it is a directed one: graphs have their cliques as generators.
-
-    >>> undirected_model("a -- b; b -- c"), undirected_model("a -> b")
-    (LogLinear([('a', 'b'), ('b', 'c')]), None)
-    """
+    """The undirected model that something spells, None if it is a directed one: graphs have their cliques as generators."""
     x = getattr(x, "model", x) if isinstance(getattr(x, "model", None), (LogLinear, Features)) else x
     if isinstance(x, (LogLinear, Features)):
         return x

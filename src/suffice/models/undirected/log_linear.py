@@ -30,10 +30,8 @@ MAX_TERMS = 200_000
 
 
 class Term(NamedTuple):
-    """Some variables that interact: their names, sorted, and a column per weight over their joint states, row by row.
-
-    Without a `basis` there is one weight per joint state.
-    """
+    """Some variables that interact: their names, sorted, and a column per weight over their joint states, row by row. Without a
+    `basis` there is one weight per joint state."""
 
     scope: Names
     basis: Array | None = None

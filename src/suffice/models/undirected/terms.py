@@ -59,16 +59,8 @@ class Terms:
 
     @cached_property
     def homes(self) -> tuple[int, ...]:
-        """The factor that each term is put into: the smallest that covers it."""
-        holding: dict[str, list[int]] = {n: [] for n in self.names}
-        for f, scope in enumerate(self.scopes):
-            for name in scope:
-                holding[name].append(f)
-        size = np.diff(self.table_start)
-        return tuple(
-            min((f for f in holding[t.scope[0]] if set(t.scope) <= set(self.scopes[f])), key=lambda f: (size[f], f))
-            for t in self.terms
-        )
+        """The factor that each term is put into."""
+        return smallest_covers([t.scope for t in self.terms], self.scopes, np.diff(self.table_start))
 
     @cached_property
     def matrix(self) -> Any:
@@ -177,11 +169,9 @@ class Terms:
         return csr_array(hstack(blocks))
 
     def centred_weights(self, log_tables: Array) -> Array:
-        """The weights that make these tables, up to a constant, and sum to zero over each axis.
-
-        The part of a table that belongs to a set of variables is found by inclusion and exclusion over its means:
-        centring along each axis of the set, the mean along every other.
-        """
+        """The weights that make these tables, up to a constant, and sum to zero over each axis. The part of a table that belongs
+        to a set of variables is found by inclusion and exclusion over its means: centring along each axis of the set, the mean
+        along every other."""
         if any(t.basis is not None for t in self.terms):
             return self._solve(log_tables)
         if not np.isfinite(log_tables).all():
@@ -214,23 +204,23 @@ class Terms:
     @cached_property
     def contrasts(self) -> Any:
         """C: a sparse basis of the weights that sum to zero over each axis, weights × free parameters, orthonormal columns."""
+        from scipy.linalg import helmert
         from scipy.sparse import block_diag, csr_array, kron
 
         blocks = []
         for term in self.terms:
             if term.basis is None:
-                helmerts = [csr_array(_helmert(self.variables[n].n_states)) for n in term.scope]
+                helmerts = [csr_array(helmert(self.variables[n].n_states).T) for n in term.scope]
                 blocks.append(reduce(kron, helmerts))
             else:
                 blocks.append(csr_array(np.eye(term.basis.shape[1])))
         return csr_array(block_diag(blocks))
 
 
-def _helmert(k: int) -> Array:
-    """k × (k − 1): columns orthonormal, and orthogonal to the constant.
-
-    >>> _helmert(2).round(3).ravel().tolist()
-    [0.707, -0.707]
-    """
-    columns = [np.r_[np.ones(j), -j, np.zeros(k - j - 1)] / np.sqrt(j * (j + 1.0)) for j in range(1, k)]
-    return np.column_stack(columns) if columns else np.zeros((k, 0))
+def smallest_covers(scopes: Sequence[Names], sets: Sequence[Names], sizes: Sequence[int] | Ints) -> tuple[int, ...]:
+    """Of each scope the smallest of some sets that has all of it, the first of equals."""
+    holding: dict[str, list[int]] = {}
+    for k, own in enumerate(sets):
+        for name in own:
+            holding.setdefault(name, []).append(k)
+    return tuple(min((k for k in holding[s[0]] if set(s) <= set(sets[k])), key=lambda k: (sizes[k], k)) for s in scopes)

@@ -30,14 +30,7 @@ BURN_IN, SPACING = 1000, 10
 
 
 def near_net(net: SomeMarkov, targets: Iterable[str], given: Mapping[str, Any]) -> tuple[SomeMarkov, dict[str, Any]]:
-    """The network of all that hangs together with targets, given the states of others; and what else is given of it.
-
-    >>> from suffice import Finite, MarkovNet
-    >>> v = {n: Finite(n, ["no", "yes"]) for n in "abc"}
-    >>> chain = MarkovNet({("a", "b"): np.eye(2), ("b", "c"): np.eye(2)}, v)
-    >>> near_net(chain, ["a"], {"b": "yes"})[0].factors[0].log
-    array([0., 1.])
-    """
+    """The network of all that hangs together with targets, given the states of others; and what else is given of it."""
     seen = {n: net.variables[n].code(s) for n, s in given.items() if n in net.variables and _is_state(s)}
     touching: dict[str, list[int]] = {n: [] for n in net.variables}
     for k, f in enumerate(net.factors):
@@ -79,15 +72,7 @@ def blanket_net(net: SomeMarkov, target: str, rows: Any) -> SomeMarkov | None:
 
 
 def gibbs_marginals(net: MarkovParts, given: Mapping[str, object], method: Gibbs, seed: int = 0) -> Marginals:
-    """p(x | given) of every variable by Gibbs sampling, each with its standard error; ln p(given) is not known so.
-
-    >>> from suffice import Finite, MarkovNet
-    >>> v = {n: Finite(n, ["no", "yes"]) for n in "ab"}
-    >>> net = MarkovNet({("a", "b"): np.log([[4.0, 1.0], [1.0, 4.0]])}, v)
-    >>> found = gibbs_marginals(net, {"b": "yes"}, Gibbs(20_000))
-    >>> round(found["a"]["yes"], 1), bool(found["a"].error.max() < 0.02), found["b"]["yes"]
-    (0.8, True, 1.0)
-    """
+    """p(x | given) of every variable by Gibbs sampling, each with its standard error; ln p(given) is not known so."""
     for name, value in given.items():
         if name not in net.variables:
             raise ModelError(f"the network has no node {name!r}{nearest(name, net.variables)}")

@@ -9,15 +9,14 @@ into `ROOM`; else some of it is, and the rest is run again, so that memory does 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.chains.factored.slice_program import Scope, SliceProgram
-from suffice.inference.chains.factored.table_arithmetic import Largest, Logarithms, Products, TablePair, TableRoom
+from suffice.inference.chains.factored.slice_program import Largest, Logarithms, Products, Scope, SliceProgram, TableRoom
 from suffice.inference.chains.steps import Array, Codes, Ints
 
 LANES = 64
@@ -126,10 +125,6 @@ class FactorSteps:
                 total[some] += numbers[f][self.factors[f].rows(some)]
         return total
 
-    def last_step(self, before: Array | None) -> FactorSteps:
-        """The last step of one sequence alone, after what was known before it."""
-        return replace(self, starts=np.array([self.n_steps - 1, self.n_steps]), before=before)
-
     def shape(self, scope: Scope) -> tuple[int, ...]:
         return tuple(self.sizes[v] for v in scope)
 
@@ -174,20 +169,11 @@ Visit = Callable[[int, list[Array], Array], None]
 """What is done on the way back at each place: it sees the tables of the step, and the logarithms of the sums of the last."""
 
 
-@dataclass
 class FactorRun:
     """A group of sequences: ln p and the first impossible step of each, or −1, and whether its products may be too small."""
 
-    steps: FactorSteps
-    group: LaneGroup
-    how: Products
-    room: TableRoom
-    log_p: Array = field(init=False)
-    stuck: Ints = field(init=False)
-    small: npt.NDArray[np.bool_] = field(init=False)
-
-    def __post_init__(self) -> None:
-        n = len(self.group.which)
+    def __init__(self, steps: FactorSteps, group: LaneGroup, how: Products, room: TableRoom) -> None:
+        n, self.steps, self.group, self.how, self.room = len(group.which), steps, group, how, room
         self.log_p, self.stuck, self.small = np.zeros(n), np.full(n, -1), np.zeros(n, bool)
 
     def first(self) -> Array:
@@ -217,7 +203,7 @@ class FactorRun:
             if right < 0:
                 tables.append(self.how.sum_out(tables[left], a.index(summed), room))
             else:
-                tables.append(self.how.combine(TablePair(tables[left], a, tables[right], program.scopes[right]), out, room))
+                tables.append(self.how.combine((tables[left], a), (tables[right], program.scopes[right]), out, room))
         if tables[-1].shape[-1] < len(at):  # nothing of the step differs between lanes
             tables[-1] = np.repeat(tables[-1], len(at), axis=-1)
         return tables
@@ -231,7 +217,10 @@ class FactorRun:
             key = ("kept", place - begin) if keep else ("passing", place % 2)
             past, scale = self.how.normalise(out, self.room(key, out.shape))
             if note:
-                self._note(place, scale)
+                at = self.group.at(place)
+                self.log_p[: len(at)] += scale + self.steps.tops[at]
+                lost = (scale == -np.inf) & (self.stuck[: len(at)] < 0)
+                self.stuck[: len(at)][lost] = at[lost]
             yield place + 1, past
 
     def _look(self, place: int, past: Array) -> None:
@@ -243,12 +232,6 @@ class FactorRun:
         flat = past.reshape(-1, past.shape[-1])[:, : len(at)]
         low = np.where(flat > 0.0, flat, 1.0).min(axis=0)
         self.small[: len(at)] |= np.log(low) + self.steps.lows[at] < SMALLEST
-
-    def _note(self, place: int, scale: Array) -> None:
-        at = self.group.at(place)
-        self.log_p[: len(at)] += scale + self.steps.tops[at]
-        lost = (scale == -np.inf) & (self.stuck[: len(at)] < 0)
-        self.stuck[: len(at)][lost] = at[lost]
 
     def back(self, past: Array, visit: Visit, kept: list[Array] | None) -> None:
         """All steps from the last to the first, given what is known before the first, or before each."""

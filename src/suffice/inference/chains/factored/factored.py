@@ -13,7 +13,6 @@ known.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,7 +20,6 @@ import numpy as np
 
 from suffice.inference.chains.factored.factor_steps import FactorRun, FactorSteps, runs
 from suffice.inference.chains.factored.slice_program import Operation, Scope, SliceProgram
-from suffice.inference.chains.factored.table_arithmetic import TablePair
 from suffice.inference.chains.steps import Array, Codes, Ints
 
 
@@ -41,18 +39,7 @@ def expect_factors(
     steps: FactorSteps, *, counted: Collection[int] = (), stepwise: Collection[int] = (), filtered: bool = False
 ) -> FactorExpectations:
     """ln p(y) of each sequence and, of the factors that are asked for, sums over steps or what is expected at each. `filtered`:
-    given the past and the step itself only.
-
-    >>> from suffice.inference.chains.factored.factor_steps import StepFactor
-    >>> same = np.zeros(2, np.int32)
-    >>> enter = StepFactor((0,), np.log([[0.5], [0.5]]), same)
-    >>> move = StepFactor((1, 0), np.log([[0.5], [0.5], [0.5], [0.5]]), same)
-    >>> seen = StepFactor((0,), np.log([[0.9, 0.2], [0.1, 0.8]]), np.array([0, 1], np.int32))
-    >>> steps = FactorSteps(np.array([0, 2]), np.array([0, 1]), (2, 2), (1,), (0,), (enter, move, seen), ((0, 2), (1, 2)))
-    >>> expect_factors(steps, counted=[2]).counts[2].round(3)
-    array([[0.9, 0.2],
-           [0.1, 0.8]])
-    """
+    given the past and the step itself only."""
     S = steps.n_sequences
     counts = {f: np.zeros(steps.factors[f].logs.shape) for f in counted}
     posterior = {f: np.zeros((len(steps.factors[f].logs), steps.n_steps)) for f in stepwise}
@@ -62,41 +49,26 @@ def expect_factors(
         if S == 1:
             found = found._replace(last=np.array(np.exp(past) if run.how.logs else past).reshape(-1))
         if counted or stepwise:
-            run.back(run.first(), _Gradient.of(run, found, filtered=filtered).visit, kept)
+            run.back(run.first(), _Gradient(run, found, filtered=filtered).visit, kept)
     return found
 
 
-class _Needed(NamedTuple):
-    """The factors that are asked for; all tables that derivatives by them and by the past pass through; and those of which every
-    lane is asked for."""
-
-    wanted: list[int]
-    needed: set[int]
-    each: set[int]
-
-
-@dataclass
 class _Gradient:
     """∂ ln L backward through the programs of a group, times the weights of its sequences; `message` is that by what is known
-    after a step."""
+    after a step. Sequences that are impossible weigh nothing, unless they are filtered up to there."""
 
-    run: FactorRun
-    into: FactorExpectations
-    weight: Array
-    filtered: bool
     message: Array | None = None
 
-    @classmethod
-    def of(cls, run: FactorRun, into: FactorExpectations, *, filtered: bool) -> _Gradient:
-        """Sequences that are impossible weigh nothing, unless they are filtered up to there."""
+    def __init__(self, run: FactorRun, into: FactorExpectations, *, filtered: bool) -> None:
         weights = run.steps.weights
         weight = np.ones(len(run.group.which)) if weights is None or filtered else weights[run.group.which]
-        return cls(run, into, weight if filtered else np.where(run.stuck < 0, weight, 0.0), filtered)
+        self.run, self.into, self.filtered = run, into, filtered
+        self.weight = weight if filtered else np.where(run.stuck < 0, weight, 0.0)
 
     def visit(self, place: int, tables: list[Array], scale: Array) -> None:
         steps, at = self.run.steps, self.run.group.at(place)
         phase = int(steps.phase[at[0]])
-        program, own, path = steps.programs[phase], steps.active[phase], self._paths[phase]
+        program, own, (wanted, needed, each) = steps.programs[phase], steps.active[phase], self._paths[phase]
         back: dict[int, Array] = {len(tables) - 1: self._after(at, tables[-1], scale)}
         for i in range(len(program.operations) - 1, -1, -1):
             given = back.pop(i + len(own) + 1, None)
@@ -104,28 +76,33 @@ class _Gradient:
                 continue
             operation = program.operations[i]
             for mine, other in ((operation.left, operation.right), (operation.right, operation.left)):
-                if mine in path.needed and other < 0:
+                if mine in needed and other < 0:
                     back[mine] = _widen(given, operation, program)
-                elif mine in path.needed:
-                    both = TablePair(given, operation.out, tables[other], program.scopes[other])
-                    pooled = tables[mine].shape[-1] == 1 < len(at) and mine not in path.each and not self.run.how.logs
+                elif mine in needed:
+                    pooled = tables[mine].shape[-1] == 1 < len(at) and mine not in each and not self.run.how.logs
                     shape = *steps.shape(program.scopes[mine]), max(given.shape[-1], tables[other].shape[-1])
                     room = None if pooled else self.run.room(("back", mine), shape)
-                    back[mine] = self.run.how.combine(both, program.scopes[mine], room)
-        for i in path.wanted:
+                    right = tables[other], program.scopes[other]
+                    back[mine] = self.run.how.combine((given, operation.out), right, program.scopes[mine], room)
+        for i in wanted:
             self._collect(own[i - 1], at, tables[i], back[i])
         if not self.filtered:
-            self.message = self._mask(tables[0], back[0])
+            # what is impossible by the past has no message: it counts for nothing, and could be too large
+            kept, nothing = self.run.room("message", tables[0].shape), -np.inf if self.run.how.logs else 0.0
+            np.copyto(kept, back[0])
+            np.copyto(kept, nothing, where=tables[0] <= nothing)
+            self.message = kept
 
     @cached_property
-    def _paths(self) -> list[_Needed]:
-        """Of the program of each phase."""
+    def _paths(self) -> list[tuple[list[int], set[int], set[int]]]:
+        """Of the program of each phase the factors that are asked for, all tables that derivatives by them and by the past pass
+        through, and those of which every lane is asked for."""
         result = []
         for program, own in zip(self.run.steps.programs, self.run.steps.active, strict=True):
             wanted = [i for i, f in enumerate(own, 1) if f in self.into.counts or f in self.into.posterior]
             each = [i for i in wanted if own[i - 1] in self.into.posterior]
             needed = _above(program, wanted if self.filtered else [0, *wanted])
-            result.append(_Needed(wanted, needed, _above(program, each)))
+            result.append((wanted, needed, _above(program, each)))
         return result
 
     def _after(self, at: Ints, out: Array, scale: Array) -> Array:
@@ -137,13 +114,6 @@ class _Gradient:
             message[..., : self.message.shape[-1]] = self.message
         there = np.where(scale > -np.inf, scale, 0.0)
         return np.subtract(message, there, out=message) if logs else np.multiply(message, np.exp(-there), out=message)
-
-    def _mask(self, past: Array, message: Array) -> Array:
-        """What is impossible by the past has no message: it counts for nothing, and could be too large."""
-        kept, nothing = self.run.room("message", past.shape), -np.inf if self.run.how.logs else 0.0
-        np.copyto(kept, message)
-        np.copyto(kept, nothing, where=past <= nothing)
-        return kept
 
     def _collect(self, f: int, at: Ints, table: Array, slope: Array) -> None:
         """p(cells of a factor) of these steps, summed or kept."""
@@ -192,37 +162,9 @@ class FactorPaths(NamedTuple):
     log_prob: Array
 
 
-def best_of_factors(steps: FactorSteps) -> FactorPaths:
-    """The path of largest p(path, y) of each sequence. Gains closer than 1e-9 are equal, and the smaller state wins.
-
-    >>> from suffice.inference.chains.factored.factor_steps import StepFactor
-    >>> same = np.zeros(2, np.int32)
-    >>> enter = StepFactor((0,), np.log([[0.5], [0.5]]), same)
-    >>> move = StepFactor((1, 0), np.log([[0.5], [0.5], [0.5], [0.5]]), same)
-    >>> seen = StepFactor((0,), np.log([[0.9, 0.2], [0.1, 0.8]]), np.array([0, 1], np.int32))
-    >>> steps = FactorSteps(np.array([0, 2]), np.array([0, 1]), (2, 2), (1,), (0,), (enter, move, seen), ((0, 2), (1, 2)))
-    >>> best_of_factors(steps).states[0]
-    array([0, 1], dtype=int32)
-    """
-    return _paths(steps, None)
-
-
-def draw_of_factors(steps: FactorSteps, uniforms: Array) -> FactorPaths:
-    """A path of each sequence drawn from p(path | y), by a uniform number for each variable and step (variables × steps).
-
-    >>> from suffice.inference.chains.factored.factor_steps import StepFactor
-    >>> same = np.zeros(2, np.int32)
-    >>> enter = StepFactor((0,), np.log([[0.5], [0.5]]), same)
-    >>> move = StepFactor((1, 0), np.log([[0.5], [0.5], [0.5], [0.5]]), same)
-    >>> seen = StepFactor((0,), np.log([[0.9, 0.2], [0.1, 0.8]]), np.array([0, 1], np.int32))
-    >>> steps = FactorSteps(np.array([0, 2]), np.array([0, 1]), (2, 2), (1,), (0,), (enter, move, seen), ((0, 2), (1, 2)))
-    >>> draw_of_factors(steps, np.array([[0.5, 0.1], [0.5, 0.95]])).states[0]
-    array([1, 0], dtype=int32)
-    """
-    return _paths(steps, uniforms)
-
-
-def _paths(steps: FactorSteps, uniforms: Array | None) -> FactorPaths:
+def paths_of_factors(steps: FactorSteps, uniforms: Array | None = None) -> FactorPaths:
+    """The path of largest p(path, y) of each sequence: gains closer than 1e-9 are equal, and the smaller state wins. Or, by a
+    uniform number for each variable and step (variables × steps), a path drawn from p(path | y)."""
     out = FactorPaths(np.full((len(steps.sizes), steps.n_steps), -1, np.int32), np.zeros(steps.n_sequences))
     for run, _, kept in runs(steps, largest=uniforms is None):
         walk = _Walk(run, uniforms, out.states)
@@ -233,21 +175,14 @@ def _paths(steps: FactorSteps, uniforms: Array | None) -> FactorPaths:
     return out
 
 
-@dataclass
 class _Walk:
     """States chosen from the last step to the first: the best, or drawn. `states` are those of all variables at a step, `n` the
     sequences that have begun to be walked back, `best` ln p of their paths."""
 
-    run: FactorRun
-    uniforms: Array | None
-    out: Codes
-    states: Ints = field(init=False)
-    best: Array = field(init=False)
-    n: int = 0
-
-    def __post_init__(self) -> None:
-        n = len(self.run.group.which)
-        self.states, self.best = np.zeros((len(self.run.steps.sizes), n), np.int64), np.zeros(n)
+    def __init__(self, run: FactorRun, uniforms: Array | None, out: Codes) -> None:
+        self.run, self.uniforms, self.out, self.n = run, uniforms, out, 0
+        lanes = len(run.group.which)
+        self.states, self.best = np.zeros((len(run.steps.sizes), lanes), np.int64), np.zeros(lanes)
 
     def visit(self, place: int, tables: list[Array], scale: Array) -> None:
         steps, at = self.run.steps, self.run.group.at(place)

@@ -8,17 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.errors import ModelError
-from suffice.inference.chains.linear.kalman import (
-    FlatStart,
-    Innovations,
-    Wanted,
-    filter_all,
-    flat_start,
-    no_innovations,
-    smooth_some,
-    spread_infinite,
-    states_before,
-)
+from suffice.inference.chains.linear import kalman
 from suffice.inference.chains.linear.linear_steps import Array, Ints, LinearSteps
 from suffice.inference.chains.linear.steady import smooth_pattern, steady_table
 
@@ -33,34 +23,27 @@ NEGLIGIBLE = 1e-30
 
 
 class LinearStates(NamedTuple):
-    """p(z[t] | y[..t]), or smoothed p(z[t] | all y of the sequence), step by step."""
+    """p(z[t] | y[..t]), or smoothed p(z[t] | all y of the sequence), step by step: means [steps, m], covariances [steps, m, m],
+    infinite where nothing is known; ln p(y) of each sequence, -inf if its outputs are impossible, and the first step where they
+    are, counted from 0, or -1. `last` is where the sequences were left, from which `filter_states` goes on. Smoothed, if asked
+    for: `lagged`, Cov[z[t], z[t-1] | y], [steps, m, m], 0 at first steps."""
 
     means: Array
-    """[steps, m]."""
     covariances: Array
-    """[steps, m, m]; infinite where nothing is known."""
     log_likelihoods: Array
-    """ln p(y) of each sequence; -inf if its outputs are impossible."""
     impossible: Ints
-    """The first step of a sequence whose outputs are impossible, counted from 0, or -1."""
     last: tuple[Array, ...] = ()
-    """Where the sequences were left: `filter_states` goes on from there."""
     lagged: Array = np.zeros((0, 0, 0))
-    """Smoothed, if asked for: Cov[z[t], z[t-1] | y], [steps, m, m], 0 at first steps."""
 
 
 class ExpectedStates(NamedTuple):
-    """What an M-step needs."""
+    """What an M-step needs: E[z[t] | y], [steps, m]; `sums` over the steps of a group of Cov[(z[t], z[t-1]) | y] by weight,
+    [groups, 2 m, 2 m], without directions that have no prior and that no output tells; the rest as of `LinearStates`."""
 
     means: Array
-    """E[z[t] | y]: [steps, m]."""
     sums: Array
-    """The sums over the steps of a group of Cov[(z[t], z[t-1]) | y] by weight: [groups, 2 m, 2 m]. Directions without prior that
-    no output tells are left out."""
     log_likelihoods: Array
-    """ln p(y) of each sequence; -inf if its outputs are impossible."""
     impossible: Ints
-    """The first step of a sequence whose outputs are impossible, counted from 0, or -1."""
 
 
 def filter_states(steps: LinearSteps, after: tuple[Array, ...] | None = None) -> LinearStates:
@@ -75,35 +58,30 @@ def filter_states(steps: LinearSteps, after: tuple[Array, ...] | None = None) ->
     (array([1.5, 1.5]), array([1.5, 2.5]))
     """
     n, m = len(steps.codes), steps.m
-    last = tuple(np.array(x) for x in (states_before(steps, len(steps.starts) - 1) if after is None else after))
+    last = tuple(np.array(x) for x in (kalman.states_before(steps, len(steps.starts) - 1) if after is None else after))
     columns, before = last[0].shape[1], last[3].copy()
     if last[0].shape != (len(steps.starts) - 1, 1 + len(steps.begin.precision), m):
         raise ModelError("the steps before these were others: the filter goes on with as many sequences and the same codes")
     means, covariances, products = np.zeros((columns, n, m)), np.empty((n, m, m)), np.empty((n * (columns > 1), columns, columns))
-    found = filter_all(steps, last, means, covariances, products)
+    found = kalman.filter_all(steps, last, means, covariances, products)
     log_likelihoods, impossible = _of_sequences(steps, found)
     log_likelihoods += 0.5 * before[:, 0, 0]
     if columns > 1:
-        log_likelihoods -= flat_start(before, steps.begin.precision).log_likelihood
+        log_likelihoods -= kalman.flat_start(before, steps.begin.precision).log_likelihood
         for s, (low, high) in enumerate(zip(steps.starts[:-1], steps.starts[1:], strict=True)):
             products[low:high] = before[s] + products[low:high].cumsum(axis=0)
         at = _dependent(means)
-        _add_flat(means, covariances, at, flat_start(products[at], steps.begin.precision))
+        _add_flat(means, covariances, at, kalman.flat_start(products[at], steps.begin.precision))
     return LinearStates(means[0], covariances, log_likelihoods, impossible, last)
 
 
 def smooth_states(steps: LinearSteps, *, lagged: bool = False) -> LinearStates:
-    """Smooth: each state given all outputs of its sequence.
-
-    >>> F, Q, f = [[[0.0]], [[1.0]]], [[[1.0]], [[1.0]]], [[0.0], [0.0]]
-    >>> smooth_states(LinearSteps([0, 2], [0, 1], F, Q, f, [[3.0], [3.0]], [[[1.0]]], [[1.0]])).means.ravel()
-    array([1.8, 2.4])
-    """
-    wanted = Wanted.of(steps, lagged=lagged)
+    """Smooth: each state given all outputs of its sequence."""
+    wanted = kalman.Wanted.of(steps, lagged=lagged)
     found = _smooth(steps, wanted)
     if len(steps.begin.precision):
         at = _dependent(wanted.means)
-        flat = FlatStart(*(x[steps.sequence[at]] for x in flat_start(found.sums, steps.begin.precision)))
+        flat = kalman.FlatStart(*(x[steps.sequence[at]] for x in kalman.flat_start(found.sums, steps.begin.precision)))
         if lagged:
             follows = ~np.isin(at, steps.starts)
             t = at[follows]
@@ -114,24 +92,16 @@ def smooth_states(steps: LinearSteps, *, lagged: bool = False) -> LinearStates:
 
 
 def expected_states(steps: LinearSteps, groups: Ints, n_groups: int, *, weights: Array | None = None) -> ExpectedStates:
-    """E-step: smoothed means, and the sums of the joint covariances of consecutive states over the steps of each group.
-
-    `groups` has the group of each step; the part of z[t-1] is 0 at first steps. `weights` are those of the sequences.
-
-    >>> F, Q, f = [[[0.0]], [[1.0]]], [[[1.0]], [[1.0]]], [[0.0], [0.0]]
-    >>> steps = LinearSteps([0, 2], [0, 1], F, Q, f, [[3.0], [3.0]], [[[1.0]]], [[1.0]])
-    >>> expected_states(steps, [0, 1], 2).sums[1].round(12)
-    array([[0.6, 0.2],
-           [0.2, 0.4]])
-    """
+    """E-step: smoothed means, and the sums of the joint covariances of consecutive states over the steps of each group. `groups`
+    has the group of each step; the part of z[t-1] is 0 at first steps. `weights` are those of the sequences."""
     m, n, d, none = steps.m, len(steps.codes), len(steps.begin.precision), np.empty((0, steps.m, steps.m))
     groups = np.require(groups, np.int32, ["C", "W"])
     weights = np.ones(len(steps.starts) - 1) if weights is None else np.require(weights, np.float64, ["C", "W"])
     means = np.zeros((1 + d, n, m)) if d else np.empty((1, n, m))  # all are filled; of a column, those that depend on it
-    wanted = Wanted(means, none, none, np.zeros((n_groups, 2 * m, 2 * m)), groups, weights)
+    wanted = kalman.Wanted(means, none, none, np.zeros((n_groups, 2 * m, 2 * m)), groups, weights)
     found = _smooth(steps, wanted)
     if d:
-        flat, at = flat_start(found.sums, steps.begin.precision), _dependent(wanted.means)
+        flat, at = kalman.flat_start(found.sums, steps.begin.precision), _dependent(wanted.means)
         sequence = steps.sequence[at]
         both = np.zeros((len(at), d, 2 * m))  # how z[t] and z[t-1] depend on what they started from
         both[:, :, :m] = wanted.means[1:, at].swapaxes(0, 1)
@@ -146,17 +116,9 @@ def expected_states(steps: LinearSteps, groups: Ints, n_groups: int, *, weights:
 
 
 def draw_states(steps: LinearSteps, normals: Array) -> Array:
-    """Draws of all states given the outputs, one for each `normals[d]` of [steps, m + p] standard normals: [draws, steps, m].
-
-    A draw from the prior, z⁺ and its outputs y⁺, less what y⁺ says of z⁺, has the covariance of z given y (Durbin and Koopman
-    2002, Biometrika 89, p. 603): hence one smoother of y - y⁺ a draw, whose covariances all draws share.
-
-    >>> F, Q, f = [[[0.0]], [[1.0]]], [[[1.0]], [[1.0]]], [[0.0], [0.0]]
-    >>> steps = LinearSteps([0, 2], [0, 1], F, Q, f, [[3.0], [3.0]], [[[1.0]]], [[1.0]])
-    >>> draws = draw_states(steps, np.random.default_rng(0).standard_normal((10000, 2, 2)))
-    >>> bool(np.abs(draws.mean(axis=0).ravel() - [1.8, 2.4]).max() < 0.03)
-    True
-    """
+    """Draws of all states given the outputs, one for each `normals[d]` of [steps, m + p] standard normals: [draws, steps, m]. A
+    draw from the prior, z⁺ and its outputs y⁺, less what y⁺ says of z⁺, has the covariance of z given y (Durbin and Koopman 2002,
+    Biometrika 89, p. 603): hence one smoother of y - y⁺ a draw, whose covariances all draws share."""
     from suffice.kernels.chains.kalman import simulate
 
     m, n = steps.m, len(steps.codes)
@@ -172,10 +134,10 @@ def draw_states(steps: LinearSteps, normals: Array) -> Array:
     return z
 
 
-def _smooth(steps: LinearSteps, wanted: Wanted) -> Innovations:
+def _smooth(steps: LinearSteps, wanted: kalman.Wanted) -> kalman.Innovations:
     """Smooth for β = 0: sequences of a pattern side by side where that pays, the others one by one."""
     n = len(steps.starts) - 1
-    found, others = no_innovations(steps), np.ones(n, np.bool_)
+    found, others = kalman.no_innovations(steps), np.ones(n, np.bool_)
     for pattern in steps.patterns:
         if steps.y.shape[1] and steps.lengths[pattern.sequences].sum() >= FEWEST + pattern.head:
             table = steady_table(steps, pattern)
@@ -183,7 +145,7 @@ def _smooth(steps: LinearSteps, wanted: Wanted) -> Innovations:
                 smooth_pattern(steps, pattern, table, wanted, found)
                 others[pattern.sequences] = False
     if others.any():
-        smooth_some(steps, np.flatnonzero(others), wanted, found)
+        kalman.smooth_some(steps, np.flatnonzero(others), wanted, found)
     return found
 
 
@@ -196,21 +158,21 @@ def _dependent(means: Array) -> Ints:
     return np.flatnonzero(found)
 
 
-def _of_sequences(steps: LinearSteps, found: Innovations) -> tuple[Array, Ints]:
+def _of_sequences(steps: LinearSteps, found: kalman.Innovations) -> tuple[Array, Ints]:
     """Log likelihoods, and the first impossible step of each sequence."""
     first = found.logs[:, 3].astype(np.int64)
     log_likelihoods = found.log_likelihoods()
     if found.sums.shape[1] > 1:
-        log_likelihoods += flat_start(found.sums, steps.begin.precision).log_likelihood
+        log_likelihoods += kalman.flat_start(found.sums, steps.begin.precision).log_likelihood
     return log_likelihoods, np.where(first < 0, -1, first - steps.starts[:-1])
 
 
-def _add_flat(means: Array, covariances: Array, at: Ints, flat: FlatStart) -> None:
+def _add_flat(means: Array, covariances: Array, at: Ints, flat: kalman.FlatStart) -> None:
     """Means and covariances of some steps, given those for β = 0 and how they depend on it."""
     columns = means[1:, at].swapaxes(0, 1)
     means[0, at] += np.einsum("td,tdi->ti", flat.mean, columns)
     here = covariances[at] + columns.swapaxes(1, 2) @ flat.covariance @ columns
-    spread_infinite(here, columns, flat.free)
+    kalman.spread_infinite(here, columns, flat.free)
     covariances[at] = here
 
 

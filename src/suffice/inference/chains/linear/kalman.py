@@ -26,13 +26,12 @@ BLOCK = 4096
 
 
 class Innovations(NamedTuple):
-    """What the filter adds up over the steps of each sequence."""
+    """What the filter adds up over the steps of each sequence: `sums` of the products of the innovations' columns by their
+    variances, [sequences, 1 + d, 1 + d]; and `logs`, [sequences, 4]: the sum of the logarithms of variances, a product whose
+    logarithm is to be added, how many variances, the first step that is impossible or -1."""
 
     sums: Array
-    """Of the products of the innovations' columns by their variances: [sequences, 1 + d, 1 + d]."""
     logs: Array
-    """The sum of the logarithms of variances, a product whose logarithm is to be added, how many variances, the first step
-    that is impossible or -1: [sequences, 4]."""
 
     def log_likelihoods(self) -> Array:
         """ln p(y) of each sequence, for β = 0; -inf where it is impossible."""
@@ -41,20 +40,16 @@ class Innovations(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What the smoother fills; covariances, lagged, and sums have length 0 where they are not wanted."""
+    """What the smoother fills: means by columns, [1 + d, steps, m], covariances [steps, m, m], `lagged` Cov[z[t], z[t-1] | y],
+    [steps, m, m], and sums [groups, 2 m, 2 m], by the group of each step and the weight of each sequence. Covariances, lagged and
+    sums have length 0 where they are not wanted."""
 
     means: Array
-    """By columns: [1 + d, steps, m]."""
     covariances: Array
-    """[steps, m, m]."""
     lagged: Array
-    """Cov[z[t], z[t-1] | y]: [steps, m, m]."""
     sums: Array
-    """[groups, 2 m, 2 m]."""
     groups: Ints
-    """[steps]."""
     weights: Array
-    """[sequences]."""
 
     @classmethod
     def of(cls, steps: LinearSteps, *, lagged: bool) -> Wanted:
@@ -71,10 +66,8 @@ def states_before(steps: LinearSteps, n: int) -> tuple[Array, ...]:
 
 
 def filter_all(steps: LinearSteps, states: tuple[Array, ...], means: Array, covariances: Array, products: Array) -> Innovations:
-    """Filter all sequences from the states before them, which move on.
-
-    Filled are the means' columns, covariances, and if there is room the products of innovations, step by step.
-    """
+    """Filter all sequences from the states before them, which move on. Filled are the means' columns, covariances, and if there
+    is room the products of innovations, step by step."""
     from suffice.kernels.chains.kalman import forward
 
     logs = no_logs(len(steps.starts) - 1)
@@ -168,25 +161,18 @@ NOTHING = 1e-10
 
 
 class FlatStart(NamedTuple):
-    """p(β | y) for each of several sums J, s."""
+    """p(β | y) for each of several sums J, s: means [sums, d]; covariances [sums, d, d], as if directions that outputs say
+    nothing of were known; these directions as columns, [sums, d, d], other columns 0; and what is to be added to log p(y | β =
+    0)."""
 
     mean: Array
-    """[sums, d]."""
     covariance: Array
-    """[sums, d, d], as if directions that outputs say nothing of were known."""
     free: Array
-    """Those directions: [sums, d, d], in columns, other columns 0."""
     log_likelihood: Array
-    """What is to be added to log p(y | β = 0)."""
 
 
 def flat_start(sums: Array, precision: Array) -> FlatStart:
-    """p(β | y) by the sums of the products of v₀, V: [sums, 1 + d, 1 + d], and the precision of β's prior: 1, or 0 if flat.
-
-    >>> found = flat_start(np.array([[[9.0, -6.0], [-6.0, 4.0]]]), np.zeros(1))
-    >>> found.mean, found.covariance
-    (array([[1.5]]), array([[[0.25]]]))
-    """
+    """p(β | y) by the sums of the products of v₀, V: [sums, 1 + d, 1 + d], and the precision of β's prior: 1, or 0 if flat."""
     J, s = sums[:, 1:, 1:] + np.diag(precision), sums[:, 1:, 0]
     size = np.diagonal(J, axis1=1, axis2=2)
     seen = size > NOTHING**2 * size.max(axis=1, keepdims=True, initial=0.0)

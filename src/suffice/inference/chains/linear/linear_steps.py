@@ -13,24 +13,17 @@ from suffice.errors import ModelError
 
 
 class StepPattern(NamedTuple):
-    """Sequences that begin alike and whose steps from `head` on are all alike."""
+    """Sequences that begin alike and whose steps from `head` on are all alike: their numbers, the longest first, and the first
+    step of the longest."""
 
     sequences: Ints
-    """Their numbers, the longest first."""
     first: int
-    """The first step of the longest."""
     head: int
-    """How many steps come before those that are alike."""
 
 
 def patterns(starts: Ints, codes: Ints, missing: npt.NDArray[np.bool_]) -> list[StepPattern]:
     """All sequences, steps[starts[s]:starts[s + 1]] those of s, by their patterns: steps of one code whose same cells are missing
-    are alike.
-
-    >>> missing = np.array([[False], [True], [False], [False], [True]])
-    >>> [p.sequences for p in patterns(np.array([0, 2, 3, 5]), np.zeros(5, np.int64), missing)]
-    [array([0, 2]), array([1])]
-    """
+    are alike."""
     keys, lengths = _keys(codes, missing), np.diff(starts)
     change = np.zeros(len(keys), np.int64)
     within = np.arange(len(keys)) - np.repeat(starts[:-1], lengths)
@@ -70,21 +63,17 @@ the noise is left of it."""
 
 
 class Beginnings(NamedTuple):
-    """Numbers β that states start from apart from Q, each a multiple of a vector that comes in with a code."""
+    """Numbers β that states start from apart from Q, each a multiple of a vector that comes in with a code: what is left of Q,
+    [codes, m, m], the vectors, [codes, d, m], and the precision of β, [d]: 1 for a standard normal prior, 0 for none."""
 
     Q: Array
-    """What is left of Q: [codes, m, m]."""
     entries: Array
-    """[codes, d, m]."""
     precision: Array
-    """1 where a number has a standard normal prior, 0 where it has none: [d]."""
 
 
 def beginnings(steps: LinearSteps) -> Beginnings:
-    """All vectors of steps: units where a coordinate has no prior, and roots of a vague prior.
-
-    What is left has some variance: flat is flat, and exact outputs then have a variance as well.
-    """
+    """All vectors of steps: units where a coordinate has no prior, and roots of a vague prior. What is left has some variance:
+    flat is flat, and exact outputs then have a variance as well."""
     Q, m, diffuse = steps.Q.copy(), steps.m, steps.diffuse
     Q[diffuse[:, :, None] | diffuse[:, None]] = 0.0
     first, size = ~steps.F.any(axis=(1, 2)), np.diagonal(Q, axis1=1, axis2=2)
@@ -205,25 +194,8 @@ class LinearSteps:
         like.__dict__["begin"] = self.begin
         return like
 
-    def renew(self, **numbers: Any) -> LinearSteps:
-        """The same steps with other numbers: any of F, Q, f, f_steps, H, R, and y with the same cells missing.
-
-        What was found out about codes and missing cells is kept, so iterations should use this.
-
-        >>> steps = LinearSteps([0, 1], [0], [[[0.0]]], [[[1.0]]], [[0.0]], [[3.0]], [[[1.0]]], [[1.0]])
-        >>> steps.renew(R=[[2.0]]).patterns is steps.patterns
-        True
-        """
-        new = replace(self, **numbers)
-        new.__dict__["patterns"] = self.patterns
-        return new
-
     def repeat(self, n: int) -> LinearSteps:
-        """All sequences n times over.
-
-        >>> LinearSteps([0, 1], [0], [[[0.0]]], [[[1.0]]], [[0.0]], [[3.0]], [[[1.0]]], [[1.0]]).repeat(2).starts
-        array([0, 1, 2])
-        """
+        """All sequences n times over."""
         starts = np.concatenate([[0], np.tile(self.lengths, n).cumsum()])
         rows = {name: np.tile(getattr(self, name), n) for name in ("codes", "output_codes")}
         rows |= {name: np.tile(getattr(self, name), (n, 1)) for name in ("f_steps", "y")}

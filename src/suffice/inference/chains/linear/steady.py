@@ -26,7 +26,8 @@ LANES, PIECE = 32, 1024
 
 
 class Gains(NamedTuple):
-    """What `filter_lanes` and `smooth_lanes` take, row by row; the last row is that of all later steps."""
+    """What `filter_lanes` and `smooth_lanes` take, row by row, with the log determinant of the innovations' covariance, and how
+    many outputs are `seen`; the last row is that of all later steps."""
 
     W: Array
     U: Array
@@ -35,31 +36,25 @@ class Gains(NamedTuple):
     f: Array
     P: Array
     log_det: Array
-    """Of the innovations' covariance: [rows]."""
     seen: Array
-    """How many outputs: [rows]."""
 
 
 class SteadyTable(NamedTuple):
-    """Everything of a pattern that does not depend on data."""
+    """Everything of a pattern that does not depend on data, by sequences without any: rows starts[k] … starts[k + 1] − 1 have
+    Cov[z | y] and `lagged`, Cov[z[t], z[t-1] | y], of the steps of one, and the `columns`, how means depend on what they started
+    from, β ([d, rows, m]); J is its information on β, and which[i] the one that is like sequence i of the pattern. Steps up to
+    `settled` have rows of their own from the start, those after it from the end. After `warm` steps a mean has forgotten what it
+    was; 0 if it does not."""
 
     gains: Gains
     covariances: Array
-    """Cov[z | y] of the steps of sequences without data: [rows, m, m]."""
     lagged: Array
-    """Cov[z[t], z[t-1] | y]."""
     columns: Array
-    """How means depend on what they started from, β: [d, rows, m]."""
     J: Array
-    """The information on β of each of these sequences."""
     starts: Ints
-    """The first row of each of these sequences."""
     which: Ints
-    """Which one is like each sequence of the pattern."""
     settled: int
-    """Steps up to this one have rows of their own from the start, those after it from the end."""
     warm: int
-    """After so many steps a mean has forgotten what it was; 0 if it does not."""
 
 
 def steady_table(steps: LinearSteps, pattern: StepPattern) -> SteadyTable | None:
@@ -87,10 +82,8 @@ def steady_table(steps: LinearSteps, pattern: StepPattern) -> SteadyTable | None
 
 
 def _steady_gains(steps: LinearSteps, pattern: StepPattern, lengths: Ints) -> Gains | None:
-    """Gains up to where they stay, or to the end; None if half of all steps do not get there, or lanes cannot do it.
-
-    What lanes cannot do: exact outputs that are known before, and β that come in later than at the first step.
-    """
+    """Gains up to where they stay, or to the end; None if half of all steps do not get there, or lanes cannot do it. What lanes
+    cannot do: exact outputs that are known before, and β that come in later than at the first step."""
     longest, n = int(lengths[0]), min(int(lengths[0]), pattern.head + 64)
     while True:
         like = steps.like(pattern, np.array([n]))
@@ -238,10 +231,8 @@ def _base(f: Array, p: int) -> Array:
 
 
 def _lanes(steps: LinearSteps, pattern: StepPattern, table: SteadyTable) -> list[tuple[int, Ints, Ints]]:
-    """(the row of the first step, lanes, the number of each lane's sequence within the pattern), the longest first.
-
-    Long sequences are cut into pieces, if they forget: the steps before a piece that are run again start from nothing.
-    """
+    """(the row of the first step, lanes, the number of each lane's sequence within the pattern), the longest first. Long
+    sequences are cut into pieces, if they forget: the steps before a piece that are run again start from nothing."""
     start, n, warm = steps.starts[pattern.sequences], steps.lengths[pattern.sequences], table.warm
     first = len(table.gains.f) - 1
     size = max(PIECE, 4 * (first + warm))

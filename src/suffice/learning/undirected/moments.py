@@ -1,16 +1,25 @@
-"""Maximum entropy: the flattest distribution with given moments, which is the maximum likelihood estimate of the log-linear model
-with these features, from one row that has them."""
+"""Moments: the flattest distribution that has them, and whether any has.
+
+Maximum entropy: the flattest distribution with given moments is the maximum likelihood estimate of the log-linear model with
+these features, from one row that has them. Moments on the boundary of what is possible have no estimate. A linear program over
+all joint states x finds a direction of weights in which the likelihood never falls:
+
+    maximise Σ t_x    such that    (b(x) − seen)·w + t_x ≤ 0,    0 ≤ t_x ≤ 1
+
+States with t_x = 1 would have probability zero (Fienberg & Rinaldo 2012, Annals of Statistics 40, p. 996).
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from suffice.basis.arrays import Array
+from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError, listing, nearest
-from suffice.errors.remedies import of_python
+from suffice.errors.remedies import BDEU, of_python, weight_penalty
 from suffice.inference.finite.junction_tree import FactorTree
-from suffice.inference.finite.network import NONE, Network
-from suffice.learning.undirected.boundary import MAX_NUMBERS, MAX_STATES
+from suffice.inference.finite.network import NONE
 from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features
@@ -28,13 +37,13 @@ def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:
     terms = problem.terms
     moments = _moments(problem)
     check_possible(problem, moments, slack)
-    tree, own, base = _with_base(problem)
+    tree, base = _with_base(problem)
     spread = np.sqrt(np.maximum(_spread(problem), 1e-6 * terms.units**2))
 
     def loss(z: Array) -> tuple[float, Array]:
         w = z / spread
         log_z, probs = tree(np.concatenate([terms.log_tables(w), base]))
-        return log_z - float(moments @ w), (terms.by_weight(probs[:own]) - moments) / spread
+        return log_z - float(moments @ w), (terms.by_weight(probs[: terms.n_cells]) - moments) / spread
 
     shown, start, l1 = "iteration {n}, {loss:.6f}", np.zeros(terms.n_weights), slack / spread if slack else None
     found = problem.minimise("maximum entropy", shown, loss, start, l1=l1, tol=1e-11, max_iter=5000)
@@ -50,8 +59,8 @@ def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:
     return problem.make_network(terms.log_tables(w), info, weights=w, log_normaliser=log_z, penalty=penalty)
 
 
-def _with_base(problem: UndirectedProblem) -> tuple[FactorTree, int, Array]:
-    """The tree of the model's factors and those of the base, how many cells are the model's, and ln of the base."""
+def _with_base(problem: UndirectedProblem) -> tuple[FactorTree, Array]:
+    """The tree of the model's factors and then those of the base, and ln of the base."""
     terms, factors = problem.terms, problem.base.factors if problem.base is not None else ()
     number = {n: i for i, n in enumerate(terms.names)}
     more = []
@@ -61,9 +70,8 @@ def _with_base(problem: UndirectedProblem) -> tuple[FactorTree, int, Array]:
                 raise FitError(f"the base measure is of {v!r}, which the features are not{nearest(v.name, terms.names)}")
         more.append(([number[n] for n in f.names], NONE, np.ones(f.log.shape)))
     net = terms.network()
-    joined = Network.of(net.sizes, [*net.factors(), *more]) if more else net
-    logs = np.concatenate([f.log.reshape(-1) for f in factors]) if factors else np.zeros(0)
-    return FactorTree(joined, f"{len(number)} variables"), terms.n_cells, logs
+    logs = np.concatenate([np.zeros(0), *(f.log.reshape(-1) for f in factors)])
+    return FactorTree(net.with_factors(more) if more else net, f"{len(number)} variables"), logs
 
 
 def _moments(problem: UndirectedProblem) -> Array:
@@ -88,10 +96,8 @@ def _moments(problem: UndirectedProblem) -> Array:
 
 
 def check_possible(problem: UndirectedProblem, moments: Array, slack: float) -> None:
-    """Refuse moments that no distribution has, or only one without all of the states: each by itself, then all together.
-
-    With slack only those are refused that no distribution comes near to, each by itself.
-    """
+    """Refuse moments that no distribution has, or only one without all of the states: each by itself, then all together. With
+    slack only those are refused that no distribution comes near to, each by itself."""
     terms = problem.terms
     for k, value in enumerate(moments):
         t = int(np.searchsorted(terms.weight_start, k, side="right")) - 1
@@ -150,3 +156,81 @@ def _spread(problem: UndirectedProblem) -> Array:
         else:
             result.append(term.basis.var(axis=0))
     return np.concatenate(result)
+
+
+MAX_STATES, MAX_NUMBERS = 2**14, 2**22
+"""Joint states, and numbers in states × free parameters, up to which the program is solved."""
+
+
+def check_interior(problem: UndirectedProblem, seen: Array, what: str = "likelihood") -> None:
+    """Refuse an estimate that does not exist, with the names of the weights that run off; where it is too large to say, nothing.
+    States that a margin of zero already excludes are left out: there is an extended estimate without them. Weights that are
+    penalised stay where they are; only the others can run off."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csc_array, csr_array, diags_array, eye_array, hstack
+
+    terms, total = problem.terms, float(seen[: problem.terms.table_start[1]].sum())
+    n = n_configurations(problem.variables.values())
+    if n > MAX_STATES:
+        return
+    free = terms.contrasts  # weights × the parameters that no penalty holds
+    if problem.penalties:
+        free = csc_array(eye_array(terms.n_weights))[:, np.flatnonzero((problem.l1 + problem.l2) == 0.0)]
+    contrasts = diags_array(1.0 / terms.units) @ free  # the program's tolerances are absolute
+    if not contrasts.shape[1] or n * contrasts.shape[1] > MAX_NUMBERS:
+        return
+    possible = _possible(problem, seen, n)
+    moments = contrasts.T @ terms.by_weight(seen / total)
+    rows = csr_array(terms.design(terms.names, possible) @ contrasts - np.tile(moments, (len(possible), 1)))
+    k, m = contrasts.shape[1], len(possible)
+    table = csr_array(hstack([rows, eye_array(m)]))
+    limits = [(None, None)] * k + [(0.0, 1.0)] * m
+    found = linprog(np.r_[np.zeros(k), -np.ones(m)], A_ub=table, b_ub=np.zeros(m), bounds=limits, method="highs")
+    if not found.success:
+        return
+    out = np.flatnonzero(found.x[k:] > 0.5)
+    if len(out):
+        raise _runs_off(problem, _sparsest(rows, out, contrasts, found.x[:k]), possible[out], what)
+
+
+def _sparsest(rows: Any, out: Ints, contrasts: Any, found: Array) -> Array:
+    """Of the directions that take all these states to zero the one with the smallest Σ|w|: it names few weights."""
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array, hstack
+
+    least = np.zeros(rows.shape[0])
+    least[out] = -1.0
+    both = csr_array(hstack([rows, -rows]))
+    split = linprog(np.ones(2 * rows.shape[1]), A_ub=both, b_ub=least, bounds=(0.0, None), method="highs")
+    k = rows.shape[1]
+    return np.asarray(contrasts @ (split.x[:k] - split.x[k:] if split.success else found))
+
+
+def _possible(problem: UndirectedProblem, seen: Array, n: int) -> Ints:
+    """The joint states that no margin of zero excludes; of models with bases of their own, all."""
+    terms, every = problem.terms, np.arange(n)
+    if problem.penalties or any(t.basis is not None for t in terms.terms):
+        return every
+    kept = np.ones(n, bool)
+    for f, scope in enumerate(terms.scopes):
+        own = seen[terms.table_start[f] : terms.table_start[f + 1]]
+        if (own == 0.0).any():
+            kept &= own[terms.places(terms.names, scope)] > 0.0
+    return every[kept]
+
+
+def _runs_off(problem: UndirectedProblem, direction: Array, out: Ints, what: str) -> FitError:
+    terms = problem.terms
+    direction = direction * terms.units
+    far = [
+        ", ".join(scope)
+        for scope, w in terms.weights_by_term(direction).items()
+        if np.abs(w).max(initial=0.0) > 1e-3 * np.abs(direction).max()
+    ]
+    first = describe(int(out[0]), tuple(problem.variables[n] for n in terms.names))
+    shown = "; ".join(far[:6]) + (f" and {len(far) - 6} more" if len(far) > 6 else "")
+    return FitError(
+        f"the maximum {what} estimate does not exist: {len(out):,} joint states, such as {first}, would have probability zero, "
+        f"and the weights of ({shown}) run off to infinity; {weight_penalty(2, 0.1)}, {weight_penalty(1, 0.1, '')} or {BDEU} "
+        "gives an estimate"
+    )

@@ -158,16 +158,8 @@ class ExpectedLabels(NamedTuple):
 
 
 def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None = None) -> ExpectedLabels | None:
-    """What is expected of labels by room.b, scaled; all of the room is overwritten, and `steps` is in it.
-
-    None where scaling would lose something: see `expect_in_logs`.
-
-    >>> part = SequenceLayout.of(np.array([2])).parts[0]
-    >>> room = Room(np.array([[0.5, 0.5], [0.9, 0.1]]), *Room.of(2, 2)[1:])
-    >>> expect_labels(room, np.zeros((2, 2)), part).steps
-    array([[0.5, 0.5],
-           [0.9, 0.1]])
-    """
+    """What is expected of labels by room.b, scaled; all of the room is overwritten, and `steps` is in it. None where scaling
+    would lose something: see `expect_in_logs`."""
     from suffice.kernels.labels.crf import weigh_rows
 
     b, a, z, c = room.rows(part.n)
@@ -277,9 +269,7 @@ LANES, ROOM = 64, 16
 
 class GroupScores(NamedTuple):
     """The score of each label at each place: the sum of those of its groups, scores[groups[o, p]], and of more[p] if it has rows.
-
-    Where `truth` has entries, `cost` is added to those of all other labels.
-    """
+    Where `truth` has entries, `cost` is added to those of all other labels."""
 
     groups: Codes
     scores: Array
@@ -306,57 +296,31 @@ class BestLabelling(NamedTuple):
 
 
 def best_labels(layout: SequenceLayout, given: GroupScores, T: Array) -> BestLabelling:
-    """The labels with the largest score; of equals the smaller label, from the last step to the first. −1 where none is possible.
-
-    >>> given = GroupScores(np.array([[0, 1]], np.int32), np.array([[0.0, 1.0], [0.5, 0.0]]), np.zeros((0, 2)))
-    >>> best_labels(SequenceLayout.of(np.array([2])), given, np.array([[0.0, 0.0], [0.0, 2.0]]))
-    BestLabelling(labels=array([1, 1], dtype=int32), scores=array([3.]))
-    """
-    from suffice.kernels.labels import label_paths
+    """The labels with the largest score; of equals the smaller, from the last step to the first. −1 where none is possible."""
+    from suffice.kernels.labels import label_sequences
 
     labels, scores = np.empty(len(layout.order), np.int32), np.zeros(len(layout.sequences))
     long = [part.offsets[1] == 1 and part.n * len(T) >= SHORT for part in layout.parts]
-    room = LabelRoom.of(T, max((part.n for part, alone in zip(layout.parts, long, strict=True) if not alone), default=0))
+    n = max((part.n for part, alone in zip(layout.parts, long, strict=True) if not alone), default=0)
+    L, K = len(T), -len(T) % 4 + len(T)
+    matrix = np.full((K, K), -np.inf)
+    matrix[:L, :L] = T
+    back, x, states = np.concatenate([matrix.T.reshape(-1), np.zeros(K)]), np.empty(K * n), np.empty(n, np.int64)
+    strip, spare, tops, turned = np.zeros(K * LANES), np.empty(K * LANES), np.empty(LANES), np.empty((ROOM, L))
     for part, alone in zip(layout.parts, long, strict=True):
         own = scores[part.first : part.first + int(part.offsets[1])]
         if alone:
-            labels[layout.order[part.places]], own[:] = _in_stretches(given.at(part), T)
+            paths, values = best_paths(state_steps(given.at(part), T, np.array([part.n])))
+            labels[layout.order[part.places]], own[:] = paths[0], values[0]
             continue
-        label_paths.rise(given.groups, part.begin, part.offsets, *given[1:], room.matrix, room.turned, room.strip, room.x, own)
-        held = room.back, room.x, own, room.spare, room.states, room.tops
-        label_paths.descend(part.begin, part.offsets, *held, layout.order, labels)
+        label_sequences.rise(given.groups, part.begin, part.offsets, *given[1:], matrix, turned, strip, x, own)
+        label_sequences.descend(part.begin, part.offsets, back, x, own, spare, states, tops, layout.order, labels)
     return BestLabelling(labels, scores)
 
 
-class LabelRoom(NamedTuple):
-    """What parts need: see `suffice.kernels.labels.label_paths`."""
-
-    matrix: Array
-    back: Array
-    x: Array
-    strip: Array
-    spare: Array
-    turned: Array
-    states: Ints
-    tops: Array
-
-    @classmethod
-    def of(cls, T: Array, n: int) -> LabelRoom:
-        """For parts of up to n places."""
-        L = len(T)
-        K = -L % 4 + L
-        matrix = np.full((K, K), -np.inf)
-        matrix[:L, :L] = T
-        back = np.concatenate([matrix.T.reshape(-1), np.zeros(K)])
-        strip, spare, tops = np.zeros(K * LANES), np.empty(K * LANES), np.empty(LANES)
-        return cls(matrix, back, np.empty(K * n), strip, spare, np.empty((ROOM, L)), np.empty(n, np.int64), tops)
-
-
-def _in_stretches(scores: Array, T: Array) -> tuple[Codes, float]:
-    """The best labels of one long sequence."""
-    codes = np.ones(len(scores), np.int32)
-    codes[0] = 0
+def state_steps(scores: Array, T: Array, lengths: Ints) -> StateSteps:
+    """Scores of steps, sequences one after the other, as a chain of states whose best paths are those of labels."""
+    codes, starts = np.ones(len(scores), np.int32), np.concatenate([[0], np.cumsum(lengths)])
+    codes[starts[:-1]] = 0
     logs = np.stack([np.zeros(T.shape), T])
-    steps = StateSteps(np.array([0, len(scores)]), codes, np.exp(logs - logs.max()), log_likelihood=scores.T, log_matrices=logs)
-    paths, values = best_paths(steps)
-    return paths[0], float(values[0, 0])
+    return StateSteps(starts, codes, np.exp(logs - logs.max()), log_likelihood=scores.T, log_matrices=logs)

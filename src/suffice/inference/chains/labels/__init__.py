@@ -1,4 +1,0 @@
-"""Labels in a row given all else.
-
-It uses finite chains. Start with `conditional`.
-"""
