@@ -7,14 +7,16 @@ the best value, interrupt it, and still take the best result so far.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError
 from suffice.errors.remedies import name_of
 from suffice.output.status import LINE, is_shown, patience
@@ -128,6 +130,36 @@ def pack_arrays(value: Any) -> Packed:
 def unpack_arrays(packed: Packed) -> Any:
     """The same again."""
     return packed[1] if len(packed[1]) > 1 else packed[1][0]
+
+
+def numbers_of(value: Any) -> tuple[Array, ...]:
+    """The arrays and numbers of parameters, bit by bit, for a checkpoint: those of a value with fields, and of the values that
+    mappings and tuples hold."""
+    if isinstance(value, (np.ndarray, float)):
+        return (np.array(value, np.float64),)
+    parts = value if isinstance(value, tuple) else (value if isinstance(value, Mapping) else _own(value)).values()
+    return tuple(x for part in parts for x in numbers_of(part))
+
+
+def _own(value: Any) -> dict[str, Any]:
+    """The fields that hold parameters; what they were estimated from, and variables, are none."""
+    own = {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else {}
+    return {name: part for name, part in own.items() if isinstance(part, (np.ndarray, float, Mapping))}
+
+
+def with_numbers(like: Any, numbers: Iterator[Array]) -> Any:
+    """Parameters of the same kind as others, with these numbers."""
+    if isinstance(like, np.ndarray):
+        return next(numbers).reshape(like.shape)
+    if isinstance(like, float):
+        return float(next(numbers))
+    if isinstance(like, Mapping):
+        return {name: with_numbers(part, numbers) for name, part in like.items()}
+    if isinstance(like, tuple):
+        parts = [with_numbers(part, numbers) for part in like]
+        return tuple(parts) if type(like) is tuple else type(like)(*parts)
+    own = _own(like)
+    return replace(like, **{name: with_numbers(part, numbers) for name, part in own.items()}) if own else like
 
 
 class Memory(AbstractContextManager["Memory"]):

@@ -590,7 +590,7 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
     ),
     "comes after so many iterations, or such numbers, that no small table is sure to bring it about": (
         "incomplete/chains/linear_rows.py: … needs numbers",
-        "learning/ascent/identified.py: the variance",
+        "learning/ascent/coordinates.py: the variance",
         "learning/chains/chain_problem.py: …, as so few",
         "learning/conditional/discriminative.py: Σ log p",
         "learning/em.py: the coefficients",
@@ -619,7 +619,7 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "incomplete/chains/linear_rows.py: …: a sequence shows",
         "incomplete/chains/linear_states.py: …: … begins",
         "learning/chains/chain_problem.py: … of … is fitted",
-        "learning/incomplete/missing_mechanism.py: whether … is missing depends on itself",
+        "learning/incomplete/task.py: whether … is missing depends on itself",
         "models/chains/chain_forecast.py: … has",
         "models/chains/chain_parts.py: … is of real",
         "models/estimates/redraw.py: the parameters",

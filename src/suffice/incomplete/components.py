@@ -17,18 +17,16 @@ import numpy as np
 
 from suffice.basis.arrays import Array, Ints
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, note
-from suffice.errors.remedies import INTO_BINS
+from suffice.errors import ModelError, TooLarge, bytes_in_words, listing
 from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
-from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
 from suffice.limits import COPIES
 from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
-from suffice.variables import Finite, NotNormal, Variable
+from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,27 +194,6 @@ def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str,
         parents = tuple(variables[p] for p in dag.parents(name))
         result[name] = NodeFamily.of(child, parents, families.get(name) or family_of(child, parents))
     return result
-
-
-def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str, NodeFamily]) -> None:
-    """Refuse missing numbers that are neither normal nor counts and have children. Normal ones under regressions are integrated
-    over points, counts are summed, which is said."""
-    counts = []
-    for node in nodes.values():
-        if node.by_rows and not isinstance(node.child, Finite) and missing.get(node.name) and dag.children(node.name):
-            if isinstance(node.child, NotNormal) and node.child.whole:
-                counts.append(node.name)
-                continue
-            kind = repr(node.family).partition("(")[0]
-            raise FitError(
-                f"cells of {node.name!r} are missing, which is neither Gaussian nor a count but {kind} and has children: "
-                f"such numbers cannot be integrated; fill them, or cut {node.name!r} {INTO_BINS}"
-            )
-    under = {v.name: node.name for node in nodes.values() if node.by_rows for v in node.parents if missing.get(v.name)}
-    if counts:
-        note(f"{summed_in_words()}: {listing(counts)}")
-    if numbers := {v: child for v, child in under.items() if nodes[v].normal}:
-        note(f"{integrated_in_words()}: {listing(list(numbers))}")
 
 
 class Line(NamedTuple):

@@ -23,17 +23,16 @@ from suffice.families.design import terms
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress
 from suffice.learning.ascent.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts
+from suffice.learning.ascent.coordinates import doubts
 from suffice.learning.ascent.em_run import EmPlan, covariance_at
 from suffice.learning.ascent.em_run import EmRun as EmRun
 from suffice.learning.ascent.em_run import Optimum as Optimum
 from suffice.learning.ascent.em_run import spread as spread
-from suffice.learning.ascent.identified import doubts
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
-from suffice.learning.incomplete.held import read_fixed
-from suffice.learning.incomplete.missing_mechanism import with_mechanism
+from suffice.learning.incomplete.objective import read_fixed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import FEW, nearest_pairs, profiles
-from suffice.learning.incomplete.task import of_sequences
+from suffice.learning.incomplete.task import of_sequences, with_mechanism
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words

@@ -27,9 +27,8 @@ from suffice.errors.remedies import FIRST_STATIONARY
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_batches import Scored
 from suffice.incomplete.chains.chain_rows import ChainRows, StepRegression, checked_logs, regressions
-from suffice.incomplete.chains.chain_states import MAX_STATES, Phase, StateSpace
+from suffice.incomplete.chains.chain_states import MAX_STATES, Columns, Kinds, Phase, StateSpace, StepLayout, steps_of
 from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ShownPart, StatesFound, certain, observed_columns
-from suffice.incomplete.chains.step_layout import Columns, Kinds, StepLayout, steps_of
 from suffice.incomplete.components import Expectation, NodeFamily, Theta
 from suffice.inference.chains.factored.factor_steps import FactorSteps, StepFactor
 from suffice.inference.chains.factored.factored import best_of_factors, draw_of_factors, expect_factors

@@ -17,8 +17,8 @@ from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
+from suffice.incomplete.chains.chain_states import ImpossibleSequence, steps_of
 from suffice.incomplete.chains.factored_rows import ChainLayout
-from suffice.incomplete.chains.step_layout import ImpossibleSequence, steps_of
 from suffice.incomplete.components import Expectation, ReducedComponents, Shown, Theta, log_likelihood
 from suffice.incomplete.numbers.completed_rows import ObservedRows, observed_moments
 from suffice.incomplete.numbers.mixed import scaled_moments, state_weights

@@ -19,12 +19,10 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, is_missing
 from suffice.graphs.lagged import variable_and_lag
-from suffice.incomplete.chains.chain_batches import Match, Scored, step_batches
-from suffice.incomplete.chains.chain_states import Phase, StateSpace
-from suffice.incomplete.chains.step_layout import Columns, Kinds, StepLayout, steps_of
+from suffice.incomplete.chains.chain_batches import Match, NormalSteps, Scored, step_batches
+from suffice.incomplete.chains.chain_states import Columns, Kinds, Phase, StateSpace, StepLayout, steps_of
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.completed_rows import Batch
-from suffice.incomplete.numbers.normal_steps import NormalSteps
 
 
 class Emission(NamedTuple):

@@ -26,7 +26,7 @@ from suffice.errors.remedies import name_of
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import ComponentTable, code_rows
-from suffice.incomplete.gauss_hermite import n_points
+from suffice.incomplete.numbers.patterns import n_points
 from suffice.incomplete.numbers.units import Units, observed_cells
 from suffice.inference.finite.logs import Elimination, LogFactor
 from suffice.inference.finite.tree import n_cells, steps

@@ -34,7 +34,6 @@ from suffice.engines.engine import sum_up
 from suffice.errors import TooLarge, listing
 from suffice.errors.remedies import INTO_BINS
 from suffice.incomplete.components import Expectation, Theta
-from suffice.incomplete.gauss_hermite import TAIL, HermitePoints, points
 from suffice.incomplete.numbers.completed_rows import (
     CELLS,
     Batch,
@@ -47,7 +46,7 @@ from suffice.incomplete.numbers.completed_rows import (
     other_columns,
     posterior,
 )
-from suffice.incomplete.numbers.patterns import Member, digits_of
+from suffice.incomplete.numbers.patterns import TAIL, HermitePoints, Member, digits_of, points
 from suffice.incomplete.numbers.units import Units
 
 ROUNDS = 8

@@ -31,9 +31,8 @@ from suffice.learning.chains.chain_task import ChainTask, chain_task_of, given_c
 from suffice.learning.chains.stationary_numbers import SettledLines, imagined_part, pull, steady_parameters
 from suffice.learning.chains.stationary_numbers import with_pull as with_numbers_pull
 from suffice.learning.chains.stationary_states import settled_step, with_carriers, with_pull, without_pull
-from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions
-from suffice.learning.incomplete.objective import Collapsed
+from suffice.learning.incomplete.objective import Collapsed, ratios
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.reduced_task import EStep, ExpectedStatistic, imagined_by, refuse_beliefs, refuse_constants
 from suffice.limits import check_room

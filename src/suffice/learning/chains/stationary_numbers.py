@@ -24,7 +24,7 @@ from suffice.families.protocol.family import Estimate
 from suffice.incomplete.chains.linear_rows import stationary_moments, transition
 from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm
 from suffice.incomplete.components import Line, Theta
-from suffice.learning.incomplete.held import HeldEntries
+from suffice.learning.incomplete.objective import HeldEntries
 from suffice.statistics import Moments
 from suffice.statistics.moments import Spread
 

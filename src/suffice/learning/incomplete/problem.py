@@ -34,12 +34,10 @@ from suffice.incomplete.components import (
     bytes_of_parameters,
     log_likelihood,
     nodes_of,
-    refuse_unanswerable,
 )
 from suffice.incomplete.finite import FiniteComponents
-from suffice.incomplete.folded import FoldedComponents
-from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.numbers.mixed import MixedComponents, scaled_moments
+from suffice.incomplete.numbers.patterns import POINTS, refuse_unanswerable
 from suffice.incomplete.numbers.units import (
     NO_UNITS,
     Units,
@@ -48,9 +46,8 @@ from suffice.incomplete.numbers.units import (
     observed_sums,
     with_hidden,
 )
-from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked, standard_moments
-from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of
+from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of, ratios
 from suffice.learning.incomplete.reduced_task import (
     EStep,
     ExpectedStatistic,
@@ -109,9 +106,7 @@ class ParameterProblem(ReducedTask):
             units = with_hidden(observed, dict.fromkeys(numbers))
         components: Components
         if len(tables.families) == len(nodes):
-            components = here = FiniteComponents.of(task.rows, tables, task.threads, task.room)
-            if here.reduction.overfull:
-                components = FoldedComponents.of(task.rows, here)
+            components = FiniteComponents.of(task.rows, tables, task.threads, task.room)
         else:
             refuse_unanswerable({**task.rows.missing, **dict.fromkeys(numbers, 1)}, task.dag, nodes)
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads, task.room)
@@ -276,10 +271,10 @@ class ParameterProblem(ReducedTask):
 
     @cached_property
     def _integration(self) -> float:
-        """By how much ln p of a row may be off where missing numbers are integrated over points; 0 where none are."""
+        """By how much ln p of a row may be off, and change as points move, where missing numbers are integrated over them."""
         by_rows = (v for node in self.others if node.by_rows for v in node.parents if isinstance(v, Real))
-        lacking = {v.name for v in by_rows if self.rows.missing.get(v.name)}
-        return error_of(len(lacking)) if lacking else 0.0
+        d = len({v.name for v in by_rows if self.rows.missing.get(v.name)})
+        return 0.0 if d == 0 else 1e-6 if d == 1 else 1e-4 if d in POINTS else 1e-2
 
     def vector(self, theta: Theta) -> Array:
         """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""

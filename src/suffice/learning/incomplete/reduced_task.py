@@ -19,7 +19,7 @@ from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Cpd, Estimate, Mode
 from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta
 from suffice.incomplete.numbers.units import Units, no_groups
-from suffice.learning.incomplete.held import HeldEntries
+from suffice.learning.incomplete.objective import HeldEntries
 from suffice.learning.incomplete.task import Task
 from suffice.models.parts.sharing import Tie
 from suffice.statistics import Counts, Moments, Statistics

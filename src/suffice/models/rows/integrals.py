@@ -1,4 +1,4 @@
-"""Rows of which exact inference has no formula, answered over points and values (`incomplete.numbers.row_integrals`).
+"""Rows of which exact inference has no formula, answered over points and values (`incomplete.numbers.mixed`).
 
 A missing number under a regression is integrated by quadrature, a missing count with children summed. What is neither normal nor
 a count, and has children or is asked for, stays refused.
@@ -10,8 +10,8 @@ import numpy as np
 
 from suffice.engines.engine import Block
 from suffice.errors import listing, note
-from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
-from suffice.incomplete.numbers.row_integrals import RowIntegrals
+from suffice.incomplete.numbers.mixed import RowIntegrals
+from suffice.incomplete.numbers.patterns import INTEGRATED, SUMMED
 from suffice.incomplete.rows import RowEvidence
 from suffice.inference.finite.network import NONE, Array
 from suffice.models.parts.closed_forms import NoFormula
@@ -43,9 +43,9 @@ def _integrals(bn: NetworkParts, seen: RowEvidence, target: str | None, refused:
         if not (isinstance(variable, NotNormal) and variable.whole) and (bn.dag.children(name) or name == target):
             raise refused
     if counts := [n for n in curved if bn.dag.children(n)]:
-        note(f"{summed_in_words()}: {listing(counts)}")
+        note(f"{SUMMED}: {listing(counts)}")
     open_ones = [n for n in bn if bn[n].is_open]
     under = {p for n in open_ones for p in bn.dag.parents(n) if p in lost and p not in curved}
     if under:
-        note(f"{integrated_in_words()}: {listing(sorted(under))}")
+        note(f"{INTEGRATED}: {listing(sorted(under))}")
     return RowIntegrals.of({n: bn[n] for n in bn}, bn.variables, Block({**states, **numbers}))
