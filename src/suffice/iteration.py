@@ -163,11 +163,7 @@ def with_numbers(like: Any, numbers: Iterator[Array]) -> Any:
 
 
 class Memory(AbstractContextManager["Memory"]):
-    """What a run remembers of its steps should it be killed: nothing. A checkpoint remembers (see `suffice.checkpoints.journal`).
-
-    >>> Memory().answer(["a step"], lambda: (1, 2))
-    (1, 2)
-    """
+    """What a run remembers of its steps should it be killed: nothing. A checkpoint remembers (`suffice.checkpoints.journal`)."""
 
     def answer(
         self,

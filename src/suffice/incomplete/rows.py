@@ -41,12 +41,7 @@ class Support(NamedTuple):
 
 
 def support(network: Network, seen: npt.NDArray[np.int32]) -> Support:
-    """Of each row, by its codes (negative where not observed).
-
-    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
-    >>> support(net, np.array([[0, 1], [-1, 1], [1, -1]], np.int32)).impossible
-    array([ True, False, False])
-    """
+    """Of each row, by its codes (negative where not observed)."""
     n = len(seen)
     factors = network.with_zeros
     if len(factors) > MAX_FACTORS or any(np.prod(network.sizes[network.scope(f)] + 1.0) > MAX_PARTS for f in factors):
@@ -117,12 +112,7 @@ def posterior_in_rows(network: Network, target: int, codes: Codes) -> Array:
 
 
 def log_probs(network: Network, codes: Codes) -> Array:
-    """ln p(observed codes) of each row of a finite network, −1 where a cell is not observed; −inf for impossible rows.
-
-    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
-    >>> np.exp(log_probs(net, np.array([[-1, 0], [0, 1], [-1, -1]]))).round(6)
-    array([0.75, 0.  , 1.  ])
-    """
+    """ln p(observed codes) of each row of a finite network, −1 where a cell is not observed; −inf for impossible rows."""
     seen = np.ascontiguousarray(codes, np.int32)
     if not len(seen) or not network.n_variables:
         return np.zeros(len(seen))
@@ -187,22 +177,14 @@ def fill_together(network: Network, codes: Codes, gaps: Bools) -> Bools:
 
 
 def best(probs: Array) -> Ints:
-    """The code of the most probable state of each row, the first of equals; −1 where the probabilities are NaN.
-
-    >>> best(np.array([[0.25, 0.75], [0.5, 0.5], [np.nan, np.nan]]))
-    array([ 1,  0, -1])
-    """
+    """The code of the most probable state of each row, the first of equals; −1 where the probabilities are NaN."""
     codes: Ints = probs.argmax(axis=1)
     codes[np.isnan(probs[:, 0])] = NONE
     return codes
 
 
 def pick_codes(probs: Array, uniforms: Array) -> Ints:
-    """The code that a number in (0, 1) falls on, in each row of probabilities; −1 where these are NaN.
-
-    >>> pick_codes(np.array([[0.25, 0.75, 0.0], [0.25, 0.75, 0.0], [np.nan] * 3]), np.array([0.2, 0.9, 0.5]))
-    array([ 0,  1, -1])
-    """
+    """The code that a number in (0, 1) falls on, in each row of probabilities; −1 where these are NaN."""
     if not len(probs):
         return np.zeros(0, np.int64)
     ends = np.cumsum(probs, axis=1)

@@ -366,9 +366,6 @@ def project_rows(rows: Array, inside: Bools) -> Array:
     """The nearest rows of probabilities: max(x − t, FLOOR) with t such that they sum to 1; 0 where not `inside`.
 
     Held, Wolfe & Crowder 1974, Mathematical Programming 6, p. 62.
-
-    >>> project_rows(np.array([[0.9, 0.5, 0.2]]), np.ones((1, 3), dtype=bool)).round(3)
-    array([[0.7, 0.3, 0. ]])
     """
     n = inside.sum(axis=1)
     above = np.where(inside, rows - FLOOR, -np.inf)

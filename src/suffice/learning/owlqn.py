@@ -56,10 +56,6 @@ def minimise(
 
     `check` is called with the iteration and the value, and may raise to stop. Without `bounds`, orthants are gone through from
     the start on, so that each iteration is one of OWL-QN, and `check` is called at the points on its way only.
-
-    >>> found = minimise(lambda x: (float(((x - 2.0) ** 2).sum()), 2.0 * (x - 2.0)), np.zeros(2), l1=np.array([1.0, 9.0]))
-    >>> found.x.round(6), found.converged
-    (array([1.5, 0. ]), True)
     """
     price = np.zeros(len(start)) if l1 is None else l1
     priced = bool(price.any())
@@ -245,11 +241,7 @@ def _interpolate(near: LineTrial, far: LineTrial) -> float:
 
 
 def pseudo_gradient(x: Array, gradient: Array, price: Array) -> Array:
-    """The steepest way up of f + Σ c|x|, 0 where the price holds x at 0.
-
-    >>> pseudo_gradient(np.array([0.0, 0.0, 2.0]), np.array([3.0, 0.5, 1.0]), np.ones(3))
-    array([2., 0., 2.])
-    """
+    """The steepest way up of f + Σ c|x|, 0 where the price holds x at 0."""
     at_zero = np.where(gradient > price, gradient - price, np.where(gradient < -price, gradient + price, 0.0))
     return np.where(x == 0.0, at_zero, gradient + price * np.sign(x))
 

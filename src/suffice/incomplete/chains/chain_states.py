@@ -235,11 +235,7 @@ GLANCE = 2**12
 
 
 def steps_of(lengths: Ints) -> tuple[Ints, Ints]:
-    """Where sequences of these lengths begin, one more for the end; and the place of each step in its sequence.
-
-    >>> steps_of(np.array([2, 1]))
-    (array([0, 2, 3]), array([0, 1, 0]))
-    """
+    """Where sequences of these lengths begin, one more for the end; and the place of each step in its sequence."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), places_of(lengths)
 
 

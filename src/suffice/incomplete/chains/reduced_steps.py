@@ -151,12 +151,7 @@ class Followed(NamedTuple):
 
 
 def certain(path: Ints, n_states: int) -> Array:
-    """1 for the state of each step, −1 for none.
-
-    >>> certain(np.array([1, -1]), 2)
-    array([[0., 0.],
-           [1., 0.]])
-    """
+    """1 for the state of each step, −1 for none."""
     joint = np.zeros((n_states, len(path)))
     joint[np.maximum(path, 0), np.arange(len(path))] = path >= 0
     return joint

@@ -60,11 +60,7 @@ NO_FLOATS, NO_INTS, NO_SMALL = np.zeros(0), np.zeros(0, np.int64), np.zeros(0, n
 
 
 def starts(lengths: Any) -> Ints:
-    """Where parts of these lengths begin when they lie end to end, and where the last ends.
-
-    >>> starts([2, 3])
-    array([0, 2, 5])
-    """
+    """Where parts of these lengths begin when they lie end to end, and where the last ends."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
@@ -201,12 +197,7 @@ class _Reduced:
 
 
 def condense_rows(x: Array, w: Array) -> tuple[Array, Array]:
-    """Few rows with the weight, mean and scatter of these, which all lack (NaN) the same numbers; a constant stays one.
-
-    >>> x, w = condense_rows(np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan]]), np.array([1.0, 1.0, 2.0]))
-    >>> len(x), (w @ x[:, 0] / w.sum()).round(9), (w @ (x[:, 0] - 3.75) ** 2).round(9)
-    (2, np.float64(3.75), np.float64(20.75))
-    """
+    """Few rows with the weight, mean and scatter of these, which all lack (NaN) the same numbers; a constant stays one."""
     from scipy.linalg import helmert
 
     shown, total = ~np.isnan(x[0]), float(w.sum())

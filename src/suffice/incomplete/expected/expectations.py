@@ -46,17 +46,7 @@ class ExpectedStatistics(Protocol):
 
 
 class IncompleteRows:
-    """Rows with missing cells and hidden variables, reduced to what expectations under any network need of them.
-
-    >>> from suffice import scan
-    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
-    >>> rows = IncompleteRows(scan({"x": ["a", None], "y": ["a", "b"]}, variables=[x, y]), {"x": x, "y": y})
-    >>> from suffice.families.categorical import Table
-    >>> cpds = {"x": Table(x, (), [0.5, 0.5]), "y": Table(y, (x,), [[0.9, 0.1], [0.2, 0.8]])}
-    >>> rows.under(cpds).gather([Request(("x", "y"))]).counts(["x", "y"]).values.round(3)
-    array([[1.   , 0.111],
-           [0.   , 0.889]])
-    """
+    """Rows with missing cells and hidden variables, reduced to what expectations under any network need of them."""
 
     def __init__(
         self,

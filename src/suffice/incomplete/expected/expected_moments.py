@@ -101,19 +101,7 @@ def saturated_statistics(rows: CodedRows, watch: Watch) -> Statistics:
 
 
 class ExpectedMoments:
-    """The tables and moments that rows are expected to have under a network with real nodes, finite ones, or none.
-
-    >>> from suffice import scan
-    >>> from suffice import Gaussian
-    >>> x, y = Real("x"), Real("y")
-    >>> from suffice.incomplete.expected.completions import ReduceRows
-    >>> data = scan({"x": [0.0, 2.0, None], "y": [0.0, 4.0, 2.0]})
-    >>> rows = CodedRows.of(data, ReduceRows.over([x, y], data))
-    >>> cpds = {"x": Gaussian().bound(x, []), "y": Gaussian(0.0, {"x": 1.0}).bound(y, [x])}
-    >>> here = ExpectedMoments(cpds, rows, 0, lambda what: None)
-    >>> here.gather([Request((), ("x", "y"))]).moments((), ["x"]).mean
-    array([[1.]])
-    """
+    """The tables and moments that rows are expected to have under a network with real nodes, finite ones, or none."""
 
     def __init__(self, cpds: Mapping[str, Cpd], rows: CodedRows, seed: int, watch: Watch, integrated: Sequence[str] = ()) -> None:
         self.rows, self.weight, self._watch, self._seed = rows, rows.weight, watch, seed

@@ -247,17 +247,7 @@ def scaled_moments(node: NodeFamily, groups: Groups) -> Moments:
 
 @dataclass(frozen=True, eq=False)
 class RowIntegrals:
-    """A block of rows, with a column for each node, under the distributions of a network.
-
-    >>> from suffice import Gaussian, Logistic, Real
-    >>> from suffice.results import RegressionCpd
-    >>> x, y = Real("x"), Finite("y", ["no", "yes"])
-    >>> cpds = {"x": Gaussian().bound(x, []), "y": RegressionCpd(y, (x,), Logistic(), [0.0], [[1.0]])}
-    >>> rows = Block({"x": np.array([np.nan, np.nan]), "y": np.array([1, 255], np.uint8)})
-    >>> here = RowIntegrals.of(cpds, {"x": x, "y": y}, rows)
-    >>> np.exp(here.log_probs()).round(9), here.posterior("x").round(6)[0]
-    (array([0.5, 1. ]), array([0.413242, 0.829231]))
-    """
+    """A block of rows, with a column for each node, under the distributions of a network."""
 
     nodes: Mapping[str, NodeFamily]
     theta: Theta

@@ -290,11 +290,7 @@ class PatternFinder:
 
 
 def connected_sets(missing: Missing, families: Iterable[Collection[str]]) -> tuple[Missing, ...]:
-    """The missing variables in sets that share families, directly or through one another.
-
-    >>> [sorted(s) for s in connected_sets(frozenset("abcd"), ["ab", "bx", "xc", "cd"])]
-    [['a', 'b'], ['c', 'd']]
-    """
+    """The missing variables in sets that share families, directly or through one another."""
     sets: dict[str, set[str]] = {n: {n} for n in missing}
     for family in families:
         together = [n for n in family if n in missing]
@@ -337,12 +333,7 @@ def n_points(d: int) -> int:
 
 @cache
 def points(d: int) -> HermitePoints:
-    """The points for d numbers.
-
-    >>> at = points(2)
-    >>> len(at.log_weight) == n_points(2) == 225, round(float(np.exp(at.log_weight) @ (at.z[0] ** 4 * at.z[1] ** 2)), 9)
-    (True, 3.0)
-    """
+    """The points for d numbers."""
     if d not in POINTS:
         half = np.random.default_rng(SEED).standard_normal((d, DRAWS // 2))
         return HermitePoints(np.concatenate([half, -half], axis=1), np.full(DRAWS, -np.log(DRAWS)), 0.0)

@@ -48,15 +48,7 @@ from suffice.variables import Finite
 
 @dataclass(frozen=True, eq=False)
 class Atlas:
-    """The parameters of a problem as one vector, around some parameters and what is expected there: a chart for each node.
-
-    >>> from suffice.learning.incomplete.problem import problem_of
-    >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
-    >>> begin = problem.first()
-    >>> atlas = Atlas.around(problem, begin, problem.expect(begin).statistic)
-    >>> sorted(atlas.cpds(np.log([3.0]))["x"].probs.round(6).tolist())
-    [0.25, 0.75]
-    """
+    """The parameters of a problem as one vector, around some parameters and what is expected there: a chart for each node."""
 
     problem: ParameterProblem
     charts: Mapping[str, Any]
@@ -108,17 +100,7 @@ class Atlas:
 
     def scores(self, cpds: Mapping[str, Cpd], statistic: Any, names: Any = None) -> Array:
         """The gradient of the complete rows' objective at `cpds`, given their statistic; of all nodes, or of `names`. With the
-        statistic that is expected under them it is that of ln L and of what the prior adds.
-
-        >>> from suffice.families.categorical import Table
-        >>> from suffice.learning.incomplete.problem import problem_of
-        >>> problem = problem_of("x", {"x": ["a", "b", "b", "b", None]})
-        >>> cpds = {"x": Table(problem.variables["x"], (), [0.5, 0.5])}
-        >>> half = problem.parameters(cpds)
-        >>> statistic = problem.expect(half).statistic  # 1.5 and 3.5 rows; the reference state is the first
-        >>> Atlas.around(problem, half, statistic).scores(cpds, statistic)
-        array([1.])
-        """
+        statistic that is expected under them it is that of ln L and of what the prior adds."""
         parts = self.weigh(statistic, names)
         return self._join({name: self.charts[name].score(cpds[name], s) for name, s in parts.items()})
 

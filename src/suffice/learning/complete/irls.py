@@ -214,14 +214,7 @@ class Ascent:
 def fit_regression(
     child: Variable, parents: Sequence[Variable], rows: Data, family: Any, *, max_iter: int = 100, threads: int | None = None
 ) -> Any:
-    """The regression of `child` on `parents` of largest likelihood (less the ridge), from complete rows.
-
-    >>> from suffice import scan
-    >>> from suffice import Logistic
-    >>> data = scan({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]})
-    >>> fit_regression(data.schema["y"], [data.schema["x"]], data, Logistic()).coefficients.round(4)
-    array([[0.9082]])
-    """
+    """The regression of `child` on `parents` of largest likelihood (less the ridge), from complete rows."""
     family.check(child, parents)
     names = [v.name for v in (*parents, child)]
     rows.require_complete(names)

@@ -40,11 +40,7 @@ COLLAPSED = 1e-10
 
 
 class NoEstimate(FitError):
-    """A node has no estimate with its parents.
-
-    >>> NoEstimate("y", "its coefficients grow without end").node
-    'y'
-    """
+    """A node has no estimate with its parents."""
 
     def __init__(self, node: str, why: str) -> None:
         super().__init__(why)
@@ -55,11 +51,7 @@ class NoEstimate(FitError):
 
 
 class Collapsed(NoEstimate):
-    """A normal distribution that shrinks onto a point or a line, where its density has no limit.
-
-    >>> Collapsed("y", "class='a'", "its variance is zero").node
-    'y'
-    """
+    """A normal distribution that shrinks onto a point or a line, where its density has no limit."""
 
     def __init__(self, node: str, configuration: str, why: str) -> None:
         self.configuration, self.why = configuration, why
@@ -154,11 +146,7 @@ ENTRIES = ("intercept", "coefficients", "variance")
 
 @dataclass(frozen=True)
 class HeldEntries:
-    """Which entries of a Gaussian are known: its intercept, the coefficients of some real parents (by number), its variance.
-
-    >>> HeldEntries(True, (0,), False)
-    HeldEntries(intercept=True, coefficients=(0,), variance=False)
-    """
+    """Which entries of a Gaussian are known: its intercept, the coefficients of some real parents (by number), its variance."""
 
     intercept: bool
     coefficients: tuple[int, ...]

@@ -69,15 +69,7 @@ from suffice.variables import Finite, Real
 
 @dataclass(frozen=True, eq=False)
 class ParameterProblem(ReducedTask):
-    """The parameters of a graph from incomplete rows: a task, whose rows are reduced.
-
-    >>> problem = problem_of("x -> y", {"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.0, 4.0, None]})
-    >>> theta = problem.first()
-    >>> for _ in range(50):
-    ...     theta = problem.maximise(problem.expect(theta).statistic)
-    >>> problem.cpds(theta)["y"].coefficients.round(6)
-    array([1.5])
-    """
+    """The parameters of a graph from incomplete rows: a task, whose rows are reduced."""
 
     @classmethod
     def of(cls, task: Task) -> ParameterProblem:

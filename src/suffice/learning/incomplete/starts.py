@@ -172,11 +172,7 @@ class Starts:
 
 def far_apart(points: Array, weight: Array | None, n: int, first: int, rng: np.random.Generator) -> list[int]:
     """Numbers of n points: after the first each with a probability in proportion to its squared distance from the nearest one
-    before (Arthur & Vassilvitskii 2007, SODA, p. 1029), times its weight.
-
-    >>> far_apart(np.array([[0.0], [0.0], [9.0]]), np.array([1.0, 0.0, 1.0]), 2, 0, np.random.default_rng(0))
-    [0, 2]
-    """
+    before (Arthur & Vassilvitskii 2007, SODA, p. 1029), times its weight."""
     chosen, nearest = [first], np.full(len(points), np.inf)
     while len(chosen) < n:
         nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
@@ -187,15 +183,7 @@ def far_apart(points: Array, weight: Array | None, n: int, first: int, rng: np.r
 
 
 def alike(dag: Dag, variables: Mapping[str, Variable], hidden: str, cpds: Mapping[str, Cpd]) -> list[tuple[str, str]]:
-    """Pairs of states of a hidden variable that give every child the same distribution: no iteration tells them apart.
-
-    >>> from suffice import Finite
-    >>> from suffice.families.categorical import Table
-    >>> h, x = Finite("h", ["a", "b"]), Finite("x", ["u", "v"])
-    >>> cpds = {"h": Table(h, (), [0.5, 0.5]), "x": Table(x, (h,), [[0.3, 0.7], [0.3, 0.7]])}
-    >>> alike(Dag("h -> x"), {"h": h, "x": x}, "h", cpds)
-    [('a', 'b')]
-    """
+    """Pairs of states of a hidden variable that give every child the same distribution: no iteration tells them apart."""
     variable = variables[hidden]
     assert isinstance(variable, Finite)
     profile = profiles(dag, hidden, cpds)
@@ -219,11 +207,7 @@ def profiles(dag: Dag, hidden: str, cpds: Mapping[str, Cpd]) -> Array | None:
 
 
 def nearest_pairs(distance: Array) -> Array:
-    """The column of each row so that the distances of all pairs add up to least.
-
-    >>> nearest_pairs(np.array([[3.0, 1.0], [1.0, 2.0]]))
-    array([1, 0])
-    """
+    """The column of each row so that the distances of all pairs add up to least."""
     k = len(distance)
     if k <= FEW_STATES:
         return np.array(min(permutations(range(k)), key=lambda columns: distance[range(k), columns].sum()))

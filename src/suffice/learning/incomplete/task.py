@@ -181,13 +181,7 @@ SAID = name_of("missing_depends_on")
 
 def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families: Any = None) -> tuple[Dag, Data, dict[str, Any]]:
     """Graph and rows with an observed indicator for each column that `depends` names, and the families that these need; what is
-    not identified is refused.
-
-    >>> rows = {"sick": ["no", "yes", None, "no", None], "cough": ["no", "yes", "yes", "no", "no"]}
-    >>> dag, rows, _ = with_mechanism("sick -> cough", rows, {"sick": ["cough"]})
-    >>> dag, rows.schema["sick_missing"]
-    (Dag('sick -> cough; cough -> sick_missing'), Finite('sick_missing', ['no', 'yes']))
-    """
+    not identified is refused."""
     if not isinstance(dag, (BayesNet, Dag, str)) and not isinstance(dag, (Mapping, list, tuple)):
         what = type(dag).__name__
         raise FitError(f"{argument('missing_depends_on')} is for a directed graph or a Bayesian network, not for a {what}")

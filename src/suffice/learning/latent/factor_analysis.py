@@ -49,15 +49,7 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FactorMoments:
-    """A correlation matrix of p columns, to be explained by k factors.
-
-    >>> from suffice import scan
-    >>> rows = scan({"a": [1.0, 2.0, 3.0, 5.0], "b": [1.0, 3.0, 2.0, 4.0], "c": [2.0, 1.0, 3.0, 4.5]})
-    >>> moments = FactorMoments(Covariances.of(rows, ("a", "b", "c"), on="correlation"), 1)
-    >>> point = moments.at(np.log([0.2, 0.4, 0.4]))
-    >>> round(point.loss, 6), moments.gradient(point).round(3)
-    (1.074962, array([0.403, 0.074, 0.163]))
-    """
+    """A correlation matrix of p columns, to be explained by k factors."""
 
     given: Covariances
     k: int

@@ -101,12 +101,7 @@ def checked_kind(kind: Any) -> Kind:
 
 
 def groups(families: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple[str, ...]]:
-    """The real columns by their kind: those of a kind have one distribution together.
-
-    >>> from suffice import Real
-    >>> groups({"x": Tied()}, {"x": Real("x"), "y": Real("y")})
-    {Tied(): ('x',), Full(): ('y',)}
-    """
+    """The real columns by their kind: those of a kind have one distribution together."""
     reals = [n for n, v in variables.items() if not isinstance(v, (Finite, Count))]
     said = dict(families) if isinstance(families, Mapping) else {}
     overall = checked_kind(None if isinstance(families, Mapping) else families)
