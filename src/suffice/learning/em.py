@@ -297,8 +297,10 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
             counts = problem.statistics(best.point.statistic).counts([name]).dense()
             if gone := [s for s, rows in zip(variable.states, counts, strict=True) if rows < FEW]:
                 note(f"no rows are left for {listing(gone)} of the hidden variable {name!r}: fewer states would do as well")
-    for cpd in (cpd for cpd in cpds.values() if cpd.is_regression):
-        if effects := _endless_effects(cpd):
+    without_ridge: Any = (c for c in cpds.values() if c.is_regression and not (c.family.ridge or c.family.dispersed))
+    for cpd in without_ridge:  # the states of parents may have effects beyond what any number of rows could show
+        large = ~terms(cpd.regressors).numbers & (np.abs(cpd.theta[cpd.layout.slopes]).max(axis=0, initial=0.0) > ENDLESS)
+        if effects := [t for t, far in zip(cpd.terms, large, strict=True) if far]:
             what = "states" if isinstance(cpd.child, Finite) else "values"
             note(
                 f"the coefficients of {cpd.child.name!r} may grow without end: {listing(effects)} all but separates its {what}; "
@@ -338,11 +340,3 @@ def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) 
     if problem.conventions.names:
         how += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
     return f"fitted from {', '.join([*parts, by, how])}"
-
-
-def _endless_effects(cpd: Any) -> list[str]:
-    """Of a regression without a ridge the states of parents that have effects beyond what any number of rows could show."""
-    if cpd.family.ridge or cpd.family.dispersed:
-        return []
-    large = ~terms(cpd.regressors).numbers & (np.abs(cpd.theta[cpd.layout.slopes]).max(axis=0, initial=0.0) > ENDLESS)
-    return [t for t, far in zip(cpd.terms, large, strict=True) if far]

@@ -239,17 +239,6 @@ def steps_of(lengths: Ints) -> tuple[Ints, Ints]:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), places_of(lengths)
 
 
-def _by_code(column: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int32], Ints]:
-    """The place of each cell's code among the codes that occur, and these."""
-    there = np.zeros(int(column.max(initial=0)) + 1, np.bool_)
-    there[column[:GLANCE]] = True
-    if not there.all():
-        there[column] = True
-    if there.all():
-        return column.astype(np.int32), np.arange(len(there))
-    return (np.cumsum(there, dtype=np.int32) - 1)[column], np.flatnonzero(there)
-
-
 class Kinds(NamedTuple):
     """Steps that are alike: the kind of each step, and of each kind its phase and codes."""
 
@@ -263,7 +252,13 @@ class Kinds(NamedTuple):
         apart = [] if isinstance(phase, int) else [phase]
         cells = [*apart, *columns.values()]
         if len(cells) == 1 and int(cells[0].max(initial=0)) < FEW:
-            kind, first = _by_code(cells[0])
+            column = cells[0]
+            there = np.zeros(int(column.max(initial=0)) + 1, np.bool_)
+            there[column[:GLANCE]] = True
+            if not there.all():
+                there[column] = True
+            first = np.flatnonzero(there)
+            kind = column.astype(np.int32) if there.all() else (np.cumsum(there, dtype=np.int32) - 1)[column]
             codes = dict.fromkeys(columns, first)
             return cls(kind, np.full(len(first), phase) if not apart else first, codes)
         rows, inverse = distinct(cells, len(cells[0]))
@@ -349,16 +344,13 @@ class StepLayout:
         """Whether transitions are regressions on what each step shows: then every step has a matrix of its own."""
         return any(not phase.nodes[n].by_table for phase in self.phases for n in self.moving)
 
-    def product(self, theta: Theta, phase: Phase, codes: Mapping[str, Ints], n: int) -> Array:
-        """p(s' | s) in a phase for each of n combinations of observed codes, as far as tables say it."""
-        product = np.repeat(self.space.allowed[phase.number][None], n, axis=0)
-        for table in self.space.transitions[phase.number]:
-            product *= theta.cells[theta.tables.cells[table.key]][table.cells(codes)]
-        return product
-
     def settling(self, theta: Theta) -> Array:
-        """The transition of all steps but the first, where no observed cell takes part in it."""
-        return np.asarray(self.product(theta, self.phases[-1], {}, 1)[0])
+        """The transition of all steps but the first, as far as tables say it, where no observed cell takes part in it."""
+        number = self.phases[-1].number
+        product = self.space.allowed[number].copy()
+        for table in self.space.transitions[number]:
+            product *= theta.cells[theta.tables.cells[table.key]][table.cells({})[0]]
+        return product
 
     @cached_property
     def varies(self) -> bool:

@@ -31,7 +31,7 @@ from suffice.errors import TooLarge, listing, note
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.graphs import Dag
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_of
-from suffice.incomplete.expected.completions import CodedRows, Small, Watch, factors_at, joint_draws, starts
+from suffice.incomplete.expected.completions import CodedRows, Watch, factors_at, joint_draws, starts
 from suffice.incomplete.numbers.completed_rows import (
     NoProbability,
     batches,
@@ -163,7 +163,11 @@ class ExpectedMoments:
         """Rows with every combination of states of their missing cells, or draws of them, and their weights; whose each is."""
         rows, (times, drawn) = self.rows, self._times(ways)
         owner, first = np.repeat(np.arange(len(times)), times), starts(times)
-        codes, share = _combine_states(rows, owner, first, ~drawn), np.where(drawn, 1.0 / times, 1.0)[owner]
+        codes, share, turn = rows.codes[:, owner], np.where(drawn, 1.0 / times, 1.0)[owner], np.arange(len(owner)) - first[owner]
+        for own, v in zip(codes, rows.variables, strict=True):  # combination after combination of what a row lacks
+            missing = (own < 0) & ~drawn[owner]
+            own[missing] = turn[missing] % v.n_states
+            turn[missing] //= v.n_states
         for component, row, p in self._posteriors():
             members = [self._number[v.name] for v in component.states]
             some = np.flatnonzero(~drawn[row])
@@ -177,7 +181,12 @@ class ExpectedMoments:
                 drawn_states = digits_of(component.shape)[:, np.minimum(at, len(p) - 1)]
                 codes[members, first[row[c]] : first[row[c] + 1]] = drawn_states
         for i in np.flatnonzero(drawn & (codes[:, first[:-1]] < 0).any(axis=0)).tolist():
-            self._draw_freely(i, codes[:, first[i] : first[i + 1]])
+            # near these nothing is observed: there may be too many states to be enumerated
+            members, own = np.flatnonzero(codes[:, first[i]] < 0).tolist(), slice(first[i], first[i + 1])
+            rng, factors = np.random.default_rng([self._seed, i]), factors_at(self._theta, set(members), rows.codes[:, i])
+            found = joint_draws(members, factors, int(times[i]), rng, rows.variables)
+            assert found is not None
+            codes[members, own] = found.T
         tables = self._theta.tables
         for f, cells in enumerate(tables.cells.values()):
             table = self._theta.cells[cells].reshape(tables.sizes[scope := tables.scope(f)])
@@ -187,14 +196,6 @@ class ExpectedMoments:
         kept = share > NEGLIGIBLE
         self.codes, self.p = np.ascontiguousarray(codes[:, kept]), (share * rows.weights[owner])[kept]
         return owner[kept]
-
-    def _draw_freely(self, row: int, codes: Small) -> None:
-        """Draw, in place, the states of a row near which nothing is observed: there may be too many to be enumerated."""
-        members = np.flatnonzero(codes[:, 0] < 0).tolist()
-        rng, factors = np.random.default_rng([self._seed, row]), factors_at(self._theta, set(members), self.rows.codes[:, row])
-        found = joint_draws(members, factors, codes.shape[1], rng, self.rows.variables)
-        assert found is not None
-        codes[members] = found.T
 
     def _times(self, ways: Array) -> tuple[Ints, Bools]:
         """How many completed rows stand for the combinations of states of each row, and whether they are drawn."""
@@ -343,13 +344,3 @@ class ExpectedMoments:
         some = groups.spread.weight >= VANISHED * min(1.0, self.weight)
         spread = Spread(*(part[some] for part in groups.spread))
         return self.rows.units.outward_moments(members, reals, Groups(groups.keys[some], spread, groups.sums[some]), derived)
-
-
-def _combine_states(rows: CodedRows, owner: Ints, first: Ints, every: Bools) -> Small:
-    """The states of completed rows: combination after combination of the missing ones of each row that has `every` one."""
-    codes, turn = rows.codes[:, owner], np.arange(len(owner)) - first[owner]
-    for row, v in zip(codes, rows.variables, strict=True):
-        missing = (row < 0) & every[owner]
-        row[missing] = turn[missing] % v.n_states
-        turn[missing] //= v.n_states
-    return codes

@@ -3,6 +3,13 @@
 Complete families are counted and done with. Components without finite unknowns become moments, those without observed numbers
 become distinct rows with weights. Only rows with both, a hidden class of measured things, are needed in every iteration: they
 are kept where they are near and fit into `HELD` bytes, and read again otherwise.
+
+Rows of a finished network of which exact inference has no formula (numbers under regressions, counts that have children) are
+completed as in EM: states are enumerated, numbers put on points, counts summed. What a row says of a target is in the one
+component of missing cells that has the target.
+
+    ln p(row)          Σ ln p of its components and of its complete families
+    p(target | row)    of states their shares; of a number its mean and variance over the points
 """
 
 from __future__ import annotations
@@ -83,7 +90,10 @@ class ReduceMixed(Step[ReducedRows]):
         cases: dict[Key, Cases] = {}
         for key, component, rows in self.components(block, missing):
             if component.by_moments:
-                cases[key] = _cases(rows)
+                first, inverse = distinct(rows.codes, len(rows.weight))
+                index = inverse[None].astype(np.int64) if len(first) > 1 else np.zeros((1, 1), np.int64)  # one product
+                groups = weighted_moments(index, rows.weight[None], rows.reals, len(first))
+                cases[key] = Cases(rows.codes[:, first], groups.spread)
             elif component.mergeable:
                 kept[key] = rows.merge_equal()
             elif self.hold:
@@ -118,13 +128,6 @@ def state_weights(codes: npt.NDArray[Any], weights: Array, n_states: int) -> Arr
     """The weight of the rows that show each state."""
     seen = codes < n_states
     return np.bincount(codes[seen], weights[seen], n_states).astype(np.float64)
-
-
-def _cases(rows: ObservedRows) -> Cases:
-    first, inverse = distinct(rows.codes, len(rows.weight))
-    index = inverse[None].astype(np.int64) if len(first) > 1 else np.zeros((1, 1), np.int64)  # one product of matrices
-    groups = weighted_moments(index, rows.weight[None], rows.reals, len(first))
-    return Cases(rows.codes[:, first], groups.spread)
 
 
 @dataclass(frozen=True, eq=False)
