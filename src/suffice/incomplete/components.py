@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.engines.engine import Block, Step
 from suffice.engines.gather import Groups
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listing
 from suffice.families import family_of
@@ -225,10 +226,7 @@ class Theta:
 
     @staticmethod
     def of(
-        nodes: Mapping[str, NodeFamily],
-        tables: FlatTables,
-        cpds: Mapping[str, Cpd],
-        scaled: Callable[[NodeFamily, Any], Cpd],
+        nodes: Mapping[str, NodeFamily], tables: FlatTables, cpds: Mapping[str, Cpd], scaled: Callable[[NodeFamily, Any], Cpd]
     ) -> Theta:
         """The parameters of these distributions; those that are no tables are `scaled`."""
         cells, others = np.empty(tables.n_cells), {}
@@ -303,6 +301,17 @@ class ReducedComponents:
     def shown_nowhere(self) -> Shown:
         """What is shown, as of parts besides the first: nothing is counted."""
         return self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={})
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectAgain(Step[Expectation]):
+    """What the rows of each block are expected to add that are reduced again for each expectation."""
+
+    reduce: Any
+    theta: Theta
+
+    def of(self, block: Block) -> Expectation:
+        return self.reduce.expect(block, self.theta)  # type: ignore[no-any-return]
 
 
 class Components(Protocol):

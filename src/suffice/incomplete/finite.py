@@ -25,7 +25,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing, note
-from suffice.incomplete.components import Expectation, FlatTables, Shown, Theta, log_likelihood
+from suffice.incomplete.components import ExpectAgain, Expectation, FlatTables, Shown, Theta, log_likelihood
 from suffice.statistics.counts import distinct
 
 Places = npt.NDArray[np.int32]
@@ -235,6 +235,9 @@ class Reduce(Step[ComponentTable]):
     def of(self, block: Block) -> ComponentTable:
         return ComponentTable(self.tables, self.most).add(block)
 
+    def expect(self, block: Block, theta: Theta) -> Expectation:
+        return FiniteComponents(self.of(block).reduction(), 1).expect(theta)
+
     def __call__(self, blocks: Iterable[Block]) -> Sum[ComponentTable]:
         if not self.exact:
             return super().__call__(blocks)
@@ -310,7 +313,7 @@ class FiniteComponents:
 
     def expect(self, theta: Theta) -> Expectation:
         if self.rows is not None:
-            return self.rows.fold(ExpectFinite(theta), threads=self.threads)
+            return self.rows.fold(ExpectAgain(Reduce(theta.tables, exact=False), theta), threads=self.threads)
         r, more, logs, first = self.reduction, np.zeros(len(theta.cells)), 0.0, 0
         while first < r.shape_at[0]:
             programs = self.programs or self._make_programs(first)  # of all shapes, or of some at a time, made again
@@ -408,13 +411,3 @@ def _expect_part(part: tuple[int, int], programs: Programs, r: Reduction, tables
     solve = (programs.at, programs.pool, int(programs.at[programs.first]))
     impossible = expect(*part, records, solve, tables, np.empty(programs.room), counts, logs)
     return counts, float(logs[0]), int(impossible)
-
-
-@dataclass(frozen=True, eq=False)
-class ExpectFinite(Step[Expectation]):
-    """What the rows of a block are expected to count, and ln p of what they show."""
-
-    theta: Theta
-
-    def of(self, block: Block) -> Expectation:
-        return FiniteComponents(ComponentTable(self.theta.tables).add(block).reduction(), 1).expect(self.theta)

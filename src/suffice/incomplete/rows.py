@@ -4,6 +4,10 @@ Where all cells are finite, the part of the network is found row by row on which
 that observed ones cut off. Each different part is arranged once, and so many rows with the same cells observed cost little more
 than their tables. The missing cells of rows may be filled in: each by its most probable state, or all of a row together.
 
+A row selects a part of each factor's table, and so it is often known from the factors with zeros alone whether it is possible
+(`support`). If a part is nothing but zeros, the row is impossible. If those parts that have a zero at all have a cell that is
+none, and share no unobserved variable, it is possible: take such a cell of each. Only what lies between needs an inference.
+
 Where some are numbers (`Densities`), what is observed of the real nodes cuts them into blocks, and rows share most of these: each
 is worked on once for all rows that have it and agree in its finite parents. Rows that observe the same finite variables then
 share an elimination of the others, with an axis for the rows. Whoever knows more of the rows says it `beside`: factors over

@@ -229,7 +229,7 @@ def em(
 def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | None) -> ParameterProblem:
     """The problem in which the distributions of some nodes, or single entries of Gaussians, are those of the start."""
     tied = {node for tie in problem.ties for node in tie.nodes}
-    fixed, entries = read_fixed(said, problem.nodes, problem.nodes)
+    fixed, entries = read_fixed(said, problem.nodes)
     for name in (*fixed, *entries):
         if name in tied:
             raise FitError(

@@ -217,27 +217,22 @@ def _between(near: LineTrial, far: LineTrial) -> float:
     >>> _between(LineTrial(0.0, 1.0, 0.0), LineTrial(2.0, 1.0, 0.0))
     1.0
     """
+    d = far.step - near.step
     try:
-        step = _interpolate(near, far)
+        theta = 3.0 * (near.value - far.value) / d + near.slope + far.slope
+        size = max(abs(theta), abs(near.slope), abs(far.slope))
+        root = size * np.sqrt(max(0.0, (theta / size) ** 2 - near.slope / size * (far.slope / size)))
+        root = root if d > 0.0 else -root
+        cubic = near.step + d * (root - near.slope + theta) / (2.0 * root - near.slope + far.slope)
+        if far.value > near.value:
+            parabola = near.step + 0.5 * d * near.slope / ((near.value - far.value) / d + near.slope)
+            step = cubic if abs(cubic - near.step) < abs(parabola - near.step) else 0.5 * (cubic + parabola)
+        else:
+            secant = near.step + d * near.slope / (near.slope - far.slope)
+            step = cubic if abs(cubic - near.step) > abs(secant - near.step) else secant
     except ZeroDivisionError:
         step = np.nan
     return float(step) if np.isfinite(step) else 0.5 * (near.step + far.step)
-
-
-def _interpolate(near: LineTrial, far: LineTrial) -> float:
-    d = far.step - near.step
-    theta = 3.0 * (near.value - far.value) / d + near.slope + far.slope
-    size = max(abs(theta), abs(near.slope), abs(far.slope))
-    root = size * np.sqrt(max(0.0, (theta / size) ** 2 - near.slope / size * (far.slope / size)))
-    root = root if d > 0.0 else -root
-    cubic = near.step + d * (root - near.slope + theta) / (2.0 * root - near.slope + far.slope)
-    if far.value > near.value:
-        parabola = near.step + 0.5 * d * near.slope / ((near.value - far.value) / d + near.slope)
-        step = cubic if abs(cubic - near.step) < abs(parabola - near.step) else 0.5 * (cubic + parabola)
-    else:
-        secant = near.step + d * near.slope / (near.slope - far.slope)
-        step = cubic if abs(cubic - near.step) > abs(secant - near.step) else secant
-    return float(step)
 
 
 def pseudo_gradient(x: Array, gradient: Array, price: Array) -> Array:

@@ -1,7 +1,10 @@
 """Numbers, counts and regressions that steps emit, as rows of components: batches of steps that miss the same cells.
 
 A component's states are the joint states of the chain, as far as it depends on them, and missing children of regressions
-besides, which are summed out.
+besides, which are summed out. Numbers that are all shown and normal given the joint state are taken out of their component, since
+given the states they have nothing in common with the others: compiled loops score and sum all such steps at once.
+
+    z_j = (y_j − a_j[s] − b_j[s] · x) / √v_j[s]     ln p(step | s) = −½ Σ_j (z_j² + ln 2π v_j[s])
 """
 
 from __future__ import annotations

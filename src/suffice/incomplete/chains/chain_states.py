@@ -7,6 +7,9 @@
 What nodes need of earlier steps decides which lags belong to s_t. Before the first step the state is 0, whatever it means: the
 first step's matrix has the start in its row 0. Which distribution a variable has hangs on the *phase*: the step itself while
 lags are missing (0, 1, …, order − 1), and from then on the last phase.
+
+A `StepLayout` has a template's nodes as steps need them: which are tables, which columns there are, what the joint state is;
+`Kinds` are steps that are alike: those with the same transition, and those that show the same states.
 """
 
 from __future__ import annotations

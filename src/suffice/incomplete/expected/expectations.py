@@ -49,13 +49,7 @@ class IncompleteRows:
     """Rows with missing cells and hidden variables, reduced to what expectations under any network need of them."""
 
     def __init__(
-        self,
-        data: Data,
-        variables: Mapping[str, Variable],
-        seed: int = 0,
-        *,
-        whole: bool = False,
-        integrated: Iterable[str] = (),
+        self, data: Data, variables: Mapping[str, Variable], seed: int = 0, *, whole: bool = False, integrated: Iterable[str] = ()
     ) -> None:
         """With `whole` no rows are summed up, and all are held: networks with regressions, of which moments do not say all, need
         every row, and pass over them again and again. Numbers that regressions may be of, or have as parents, and counts that may

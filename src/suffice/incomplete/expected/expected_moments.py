@@ -32,12 +32,7 @@ from suffice.families.protocol.family import Cpd, flat_index
 from suffice.graphs import Dag
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_of
 from suffice.incomplete.expected.completions import CodedRows, Watch, factors_at, joint_draws, starts
-from suffice.incomplete.numbers.completed_rows import (
-    NoProbability,
-    batches,
-    posterior,
-    unknown_numbers,
-)
+from suffice.incomplete.numbers.completed_rows import NoProbability, batches, posterior, unknown_numbers
 from suffice.incomplete.numbers.integrated_rows import log_weights_of_states, weighted_points
 from suffice.incomplete.numbers.mixed import ReduceMixed
 from suffice.incomplete.numbers.normal import solve_missing, weighted_moments

@@ -31,6 +31,7 @@ from suffice.errors import FitError
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.graphs import Dag
 from suffice.incomplete.components import (
+    ExpectAgain,
     Expectation,
     FlatTables,
     NodeFamily,
@@ -112,6 +113,13 @@ class ReduceMixed(Step[ReducedRows]):
             if node.by_rows and (seen := self.finder.complete_rows(node, missing)) is not None:
                 yield node.name, self.finder.component(node.name), self._whole(node, block, seen)[1]
 
+    def expect(self, block: Block, theta: Theta) -> Expectation:
+        """What the rows add that are read in every iteration."""
+        found = ((c, rows) for _, c, rows in self.components(block, self.finder.missing(block)))
+        needed = (batch for c, rows in found if not (c.by_moments or c.mergeable) for batch in batches(c, rows))
+        nothing = Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
+        return sum_up(expected_rows(batch, theta, self.units) for batch in needed) or nothing
+
     def _whole(self, node: NodeFamily, block: Block, some: npt.NDArray[np.intp]) -> tuple[Any, ObservedRows]:
         component = self.finder.component(node.name)
         return (*component.tables, *component.lines, *component.others), self._rows(component, block, some)
@@ -128,21 +136,6 @@ def state_weights(codes: npt.NDArray[Any], weights: Array, n_states: int) -> Arr
     """The weight of the rows that show each state."""
     seen = codes < n_states
     return np.bincount(codes[seen], weights[seen], n_states).astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class _Again(Step[Expectation]):
-    """What the rows add that are read in every iteration."""
-
-    step: ReduceMixed
-    theta: Theta
-
-    def of(self, block: Block) -> Expectation:
-        found = ((c, rows) for _, c, rows in self.step.components(block, self.step.finder.missing(block)))
-        needed = (batch for c, rows in found if not (c.by_moments or c.mergeable) for batch in batches(c, rows))
-        return sum_up(expected_rows(batch, self.theta, self.step.units) for batch in needed) or Expectation(
-            0.0, np.zeros(self.theta.tables.n_cells), {}, {}
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +218,7 @@ class MixedComponents(ReducedComponents):
         worth_threads = sum(len(b.rows.weight) * b.component.n_states for b in self._batches) > WORTH_THREADS
         more = sum_up(in_order(tasks, self.threads if worth_threads else 1))
         total = total if more is None else add_up(total, more)
-        return total if self.step.hold else add_up(total, self.data.fold(_Again(self.step, theta), threads=self.threads))
+        return total if self.step.hold else add_up(total, self.data.fold(ExpectAgain(self.step, theta), threads=self.threads))
 
     def parts(self, n: int) -> list[MixedComponents]:
         """Every n-th row of each component; what has moments is in the first part."""

@@ -146,11 +146,8 @@ class Information:
     @property
     def not_identified(self) -> tuple[str, ...]:
         """The parameters about which the data says nothing, or at which the objective is no maximum."""
-        result = []
-        for name, (variance, _) in self._variances.items():
-            chart = self.atlas.charts[name]
-            result += [chart.label(u, i) for u, i in zip(*np.nonzero(np.isinf(variance)), strict=True)]
-        return tuple(result)
+        unknown = {n: zip(*np.nonzero(np.isinf(variance)), strict=True) for n, (variance, _) in self._variances.items()}
+        return tuple(self.atlas.charts[n].label(u, i) for n, places in unknown.items() for u, i in places)
 
     @cached_property
     def _variances(self) -> dict[str, tuple[Array, Array]]:

@@ -112,24 +112,19 @@ def _of_network(p: BayesNet, graph: Dag) -> Projection:
         if set(graph.parents(name)) == set(p.dag.parents(name)):
             cpds[name] = closed_form(p[name]).reorder(graph.parents(name))
             continue
-        family = _family_of(child, parents)
+        numbers = [q.name for q in parents if not isinstance(q, Finite)]
+        if isinstance(child, Finite) and numbers:
+            raise FitError(
+                f"{name!r} on {listing(numbers)} would be a regression, and its projection has no formula: fit it to rows drawn "
+                f"from the network, fit(dag, bn.sample(100_000), families={{{name!r}: Logistic()}})"
+            )
+        family: Any = family_of(child, parents)
         seen = expected.answer(family.needs(child, parents))
         cpds[name] = _estimate(family, child, parents, seen)
         crossed[name] = -cpds[name].log_likelihood(seen)
     variables = {n: v for n, v in p.variables.items() if n in cpds}
     info = f"projected from a network of {len(p):,} nodes and {len(p.dag.edges):,} edges"
     return _with_divergence(p, BayesNet.of(graph, variables, cpds, fit_info=info), crossed, expected)
-
-
-def _family_of(child: Variable, parents: list[Variable]) -> Any:
-    """The family of a node in the graph; a regression, which would have to be searched for, is refused."""
-    numbers = [q.name for q in parents if not isinstance(q, Finite)]
-    if isinstance(child, Finite) and numbers:
-        raise FitError(
-            f"{child.name!r} on {listing(numbers)} would be a regression, and its projection has no formula: fit it to rows "
-            f"drawn from the network, fit(dag, bn.sample(100_000), families={{{child.name!r}: Logistic()}})"
-        )
-    return family_of(child, parents)
 
 
 def _with_divergence(p: BayesNet, model: BayesNet, crossed: dict[str, float], expected: Expected) -> Projection:

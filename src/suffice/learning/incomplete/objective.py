@@ -8,6 +8,13 @@ with imagined moments (κ rows with mean m and scatter S, ν of variance) of the
 of which the line a, b leaves  R = cᵀSc + κ (c·m − a)²,  c = (−b, 1). s is the residual of seen and imagined moments together.
 
 To be extrapolated, distributions are numbers without bounds: logarithms of rates and variances, the others as they are.
+
+Single entries of a Gaussian may be known, and stay as they are at the start: its intercept, coefficients, or variance.
+
+    y = a + Σ b x + e       the M-step is the least squares of what is free: with all of b known, a is the mean of y − Σ b x;
+                            with a known the line goes through (0, a), a being that of the columns as they are
+
+In scaled columns, x' = (x − c)/s, the intercept of the columns as they are stays the same if a' − Σ b' c/s does.
 """
 
 from __future__ import annotations
@@ -223,9 +230,7 @@ def ratios(node: NodeFamily, units: Units) -> Array:
     return np.array([units.centre[r] / units.scale[r] for r in node.reals[:-1]])
 
 
-def read_fixed(
-    fixed: Any, nodes: Mapping[str, NodeFamily], known: Iterable[str]
-) -> tuple[tuple[str, ...], dict[str, HeldEntries]]:
+def read_fixed(fixed: Any, nodes: Mapping[str, NodeFamily]) -> tuple[tuple[str, ...], dict[str, HeldEntries]]:
     """The nodes that are known as a whole, and those of which only some entries are."""
     if not isinstance(fixed, (Iterable, Mapping)):
         raise FitError(f"fixed names nodes, ['state'], or entries of them, {{'level': ['intercept']}}, not {fixed!r}")
@@ -235,7 +240,7 @@ def read_fixed(
     for name, said in fixed.items():
         node = nodes.get(name)
         if node is None:
-            raise FitError(f"fixed names {name!r}, which has no parameters here{nearest(str(name), list(known))}")
+            raise FitError(f"fixed names {name!r}, which has no parameters here{nearest(str(name), list(nodes))}")
         if said is True:
             whole.append(name)
             continue

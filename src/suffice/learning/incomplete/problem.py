@@ -26,26 +26,11 @@ from suffice.errors.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument
 from suffice.families.charts.regression import line_of
 from suffice.families.protocol.family import Cpd, Mode
 from suffice.families.regressions.glm_steps import between
-from suffice.incomplete.components import (
-    Components,
-    FlatTables,
-    NodeFamily,
-    Theta,
-    bytes_of_parameters,
-    log_likelihood,
-    nodes_of,
-)
+from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta, bytes_of_parameters, log_likelihood, nodes_of
 from suffice.incomplete.finite import FiniteComponents
 from suffice.incomplete.numbers.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.numbers.patterns import POINTS, refuse_unanswerable
-from suffice.incomplete.numbers.units import (
-    NO_UNITS,
-    Units,
-    moments_by_column,
-    observed_cells,
-    observed_sums,
-    with_hidden,
-)
+from suffice.incomplete.numbers.units import NO_UNITS, Units, moments_by_column, observed_cells, observed_sums, with_hidden
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked, standard_moments
 from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of, ratios
 from suffice.learning.incomplete.reduced_task import (

@@ -1,4 +1,18 @@
-"""The door of learning from incomplete data: graph, rows, hidden variables and prior, checked."""
+"""The door of learning from incomplete data: graph, rows, hidden variables and prior, checked; and missingness as part of the
+model: cells that are not missing at random, and whether the graph still identifies everything.
+
+Each column X whose cells are missing by a mechanism gets an observed node R, "X_missing", with the parents that are named. R has
+no children, so given its parents it is independent of all else, and EM takes the indicators for what they are: observed.
+
+Where X is no parent of its own R, the joint distribution is identified (Mohan, Pearl & Tian 2013, NIPS 26, p. 1277). Where it is,
+the graph alone does not identify it, but other columns Z may. With W the other parents of R, Z is independent of R given X and W.
+So the rows that show X give p(z | x, w), and those that do not give p(x, w, R = yes) by
+
+    Σ_x p(z | x, w) p(x, w, R = yes) = p(z, w, R = yes)
+
+which has one solution if no row x of p(z | x, w) is a mixture of the others (Miao & Tchetgen Tchetgen 2016, Biometrika 103,
+p. 475: a shadow variable). Whether a graph allows that is seen at random tables: almost all have the largest rank there is.
+"""
 
 from __future__ import annotations
 
@@ -84,8 +98,14 @@ def task_of(
         rows = rows.with_numbers(graph.children(name))
     if known:
         rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns and n not in unseen})
-    if both := [n for n in unseen if n in rows.columns]:
-        _refuse_values(both, rows)
+    both = [n for n in unseen if n in rows.columns]
+    values = {n: rows.n_rows - m for n, m in rows.select(both).missing.items() if m < rows.n_rows} if both else {}
+    if values:  # a hidden variable may be a column of the data only if no cell of it has a value
+        name = next(iter(values))
+        raise DataError(
+            f"the hidden variable {name!r} is also a column of the data, with values in {values[name]:,} rows; a column that is "
+            f"partly missing needs no declaration: leave it out of {argument('hidden')}"
+        )
     rows = rows.select([n for n in graph.nodes if n not in unseen])
     if not rows.columns:
         raise DataError("every node of the graph is hidden: there is nothing to learn from")
@@ -159,17 +179,6 @@ def check_hidden(unseen: Mapping[str, Any], graph: Dag | Template, rows: Any, wh
         )
 
 
-def _refuse_values(both: list[str], rows: Data) -> None:
-    """A hidden variable may be a column of the data only if no cell of it has a value."""
-    missing = rows.select(both).missing
-    for name in both:
-        if missing[name] < rows.n_rows:
-            raise DataError(
-                f"the hidden variable {name!r} is also a column of the data, with values in {rows.n_rows - missing[name]:,} "
-                f"rows; a column that is partly missing needs no declaration: leave it out of {argument('hidden')}"
-            )
-
-
 SUFFIX = "_missing"
 NOTHING = 1e-10
 """A singular value up to this share of the largest is 0: random tables have none that small without a reason."""
@@ -196,7 +205,13 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
             names[column] += "_"
     columns = [n for n in graph.nodes if n in rows.columns]
     variables: dict[str, Variable] = {**rows.take(columns).schema, **unseen}
-    _refuse_numbers(said, variables, rows.take(columns).missing)
+    gaps = rows.take(columns).missing
+    for column, name in ((column, name) for column, on in said.items() for name in on):
+        if gaps[name] and not isinstance(variables[name], Finite):
+            raise FitError(
+                f"whether {column!r} is missing depends on the number {name!r}, which has missing cells itself: there is no "
+                f"closed form to sum them out; cut it into intervals, {declaration(name, 'Bins(5)')}"
+            )
     for column in said:
         _check_identified(graph, column, said, variables, tuple(unseen))
     own = dict(families or {})
@@ -204,7 +219,7 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
         if names[column] not in own and any(not isinstance(variables[p], Finite) for p in parents):
             own[names[column]] = Logistic()
     whole = Dag({**{n: graph.parents(n) for n in graph.nodes}, **{names[c]: list(parents) for c, parents in said.items()}})
-    if rest := [n for n, count in rows.take(columns).missing.items() if count and n not in said]:
+    if rest := [n for n, count in gaps.items() if count and n not in said]:
         note(f"the gaps of {listing(rest)} are taken to be at random: {SAID} does not speak of them")
     return whole, rows.with_indicators({name: column for column, name in names.items()}), own
 
@@ -233,16 +248,6 @@ def _check_depends(depends: Any, graph: Dag, rows: Data, hidden: Mapping[str, An
         if missing[column] == rows.n_rows:
             raise DataError(f"{SAID} names {column!r}, and every cell of it is missing: it is hidden, not missing")
     return said
-
-
-def _refuse_numbers(said: Mapping[str, Sequence[str]], variables: Mapping[str, Variable], missing: Mapping[str, int]) -> None:
-    for column, on in said.items():
-        for name in on:
-            if missing[name] and not isinstance(variables[name], Finite):
-                raise FitError(
-                    f"whether {column!r} is missing depends on the number {name!r}, which has missing cells itself: there is no "
-                    f"closed form to sum them out; cut it into intervals, {declaration(name, 'Bins(5)')}"
-                )
 
 
 def _check_identified(
@@ -282,7 +287,14 @@ def _telling_apart(
         return [], 1
     sizes = {n: v.n_states if isinstance(v, Finite) else column.n_states + 1 for n, v in variables.items()}
     near = sorted(telling, key=lambda n: (n not in (*graph.children(column.name), *graph.parents(column.name)), -sizes[n]))
-    bn = _random_tables(graph, sizes)
+    rng, tables = np.random.default_rng(0), {}
+    for n in graph.nodes:
+        shape = (*(sizes[p] for p in graph.parents(n)), sizes[n])
+        if np.prod([float(s) for s in shape]) > MAX_CELLS:
+            raise TooLarge(f"the table of {n!r} has more than {MAX_CELLS:,} cells")
+        weights = rng.uniform(0.1, 1.0, shape)
+        tables[n] = weights / weights.sum(axis=-1, keepdims=True)
+    bn = BayesNet(graph, tables, [Finite(n, [str(i) for i in range(size)]) for n, size in sizes.items()])
     given = dict.fromkeys(others, "0")
     used: list[str] = []
     rank = 1
@@ -297,14 +309,3 @@ def _telling_apart(
         if rank == column.n_states:
             break
     return used or list(near[:1]), rank
-
-
-def _random_tables(graph: Dag, sizes: Mapping[str, int]) -> BayesNet:
-    rng, tables = np.random.default_rng(0), {}
-    for n in graph.nodes:
-        shape = (*(sizes[p] for p in graph.parents(n)), sizes[n])
-        if np.prod([float(s) for s in shape]) > MAX_CELLS:
-            raise TooLarge(f"the table of {n!r} has more than {MAX_CELLS:,} cells")
-        weights = rng.uniform(0.1, 1.0, shape)
-        tables[n] = weights / weights.sum(axis=-1, keepdims=True)
-    return BayesNet(graph, tables, [Finite(n, [str(i) for i in range(size)]) for n, size in sizes.items()])

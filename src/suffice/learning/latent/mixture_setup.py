@@ -155,7 +155,14 @@ class MixtureRows(NamedTuple):
         if n_empty:
             note(f"{n_empty:,} rows have no observed cell: they say nothing, and belong to each class with its weight")
         unit = 1.0 if not rows.weighted or rows.whole_weights else rows.weight / rows.n_rows
-        return cls(merge_rows(rows) if merge else rows, variables, _numbers(rows, variables), unit, log_base)
+        names = tuple(n for n, v in variables.items() if not isinstance(v, Finite))
+        numbers = observed_cells(rows, names)
+        for i in np.flatnonzero(~np.isfinite(numbers.scatter[:, 0, 0])):
+            raise FitError(f"the squares of the numbers of {names[i]!r} are beyond the largest double; rescale the column")
+        # A column of equal numbers has a mean that is rounded, and so a scatter that is not quite 0.
+        rounding = numbers.weight[:, None] * (4.0 * np.finfo(float).eps * np.abs(numbers.mean)) ** 2
+        numbers = numbers._replace(scatter=np.where(numbers.scatter <= rounding[:, :, None], 0.0, numbers.scatter))
+        return cls(merge_rows(rows) if merge else rows, variables, numbers, unit, log_base)
 
     def mixture(self, hidden: Finite, families: Any, prior: Prior | None, how: Estimate) -> MixtureProblem:
         """The parts for these classes, and what the prior says of them."""
@@ -206,16 +213,6 @@ class MixtureRows(NamedTuple):
         names = [n for n, v in self.variables.items() if not isinstance(v, Finite)]
         weight, mean, _, scatter = (part[[names.index(v.name) for v in columns]] for part in self.numbers)
         return mean[:, 0], scatter[:, 0, 0] / np.where(weight > 0.0, weight, 1.0)
-
-
-def _numbers(data: Data, variables: Mapping[str, Variable]) -> Spread:
-    names = tuple(n for n, v in variables.items() if not isinstance(v, Finite))
-    spread = observed_cells(data, names)
-    for i in np.flatnonzero(~np.isfinite(spread.scatter[:, 0, 0])):
-        raise FitError(f"the squares of the numbers of {names[i]!r} are beyond the largest double; rescale the column")
-    # A column of equal numbers has a mean that is rounded, and so a scatter that is not quite 0.
-    rounding = spread.weight[:, None] * (4.0 * np.finfo(float).eps * np.abs(spread.mean)) ** 2
-    return spread._replace(scatter=np.where(spread.scatter <= rounding[:, :, None], 0.0, spread.scatter))
 
 
 def _imagined_counts(prior: Prior, child: Finite, *parents: Finite) -> Array | None:

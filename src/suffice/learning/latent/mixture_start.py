@@ -168,12 +168,7 @@ def _spread(given: Array, k: int, d: int, mixture: MixtureProblem) -> Array:
 
 
 def start_at(
-    mixture: MixtureProblem,
-    weights: Array,
-    reals: Sequence[str],
-    means: Array,
-    covariances: Array,
-    tables: Mapping[str, Array],
+    mixture: MixtureProblem, weights: Array, reals: Sequence[str], means: Array, covariances: Array, tables: Mapping[str, Array]
 ) -> ClassParameters:
     """Parameters from the means and covariances of the real columns, and tables and rates of the others."""
     at = ([reals.index(n) for n in part.names if n in reals] for part in mixture.parts)
