@@ -343,7 +343,7 @@ def test_missing_variables_that_share_families_hang_together() -> None:
 def test_rows_that_are_impossible_have_no_states() -> None:
     tables = [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))]
     rows = np.array([[0, 1], [-1, 1], [1, -1]], np.int32)
-    assert support(Network.of([2, 2], tables), rows).impossible.tolist() == [True, False, False]
+    assert support(Network.of([2, 2], tables), rows)[0].tolist() == [True, False, False]
     assert best(np.array([[0.25, 0.75], [0.5, 0.5], [np.nan, np.nan]])).tolist() == [1, 0, -1]
     drawn = pick_codes(np.array([[0.25, 0.75, 0.0], [0.25, 0.75, 0.0], [np.nan] * 3]), np.array([0.2, 0.9, 0.5]))
     assert drawn.tolist() == [0, 1, -1]
