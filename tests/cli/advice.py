@@ -571,7 +571,7 @@ em(Template("ill[-1] -> ill"), seq, prior=LogisticNormal(), first=Stationary())
 
 NOT_TAKEN: dict[str, tuple[str, ...]] = {
     "takes a model or rows too large for a test of all messages; tests of the room draw, or cut, as advised": (
-        "incomplete/expected/completions.py: a row lacks",
+        "incomplete/completions.py: a row lacks",
         "inference/finite/junction_tree.py: the junction tree",
         "inference/finite/junction_tree.py: the tables of",
         "inference/finite/logs.py: a product of",
@@ -590,7 +590,7 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
     ),
     "comes after so many iterations, or such numbers, that no small table is sure to bring it about": (
         "incomplete/chains/linear_rows.py: … needs numbers",
-        "learning/ascent/coordinates.py: the variance",
+        "learning/incomplete/coordinates.py: the variance",
         "learning/chains/chain_problem.py: …, as so few",
         "learning/conditional/discriminative.py: Σ log p",
         "learning/em.py: the coefficients",

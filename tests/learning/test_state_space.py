@@ -19,9 +19,9 @@ from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, Stationary
 from suffice.incomplete.numbers.units import columns_below
-from suffice.learning.ascent.climb import Squarem
-from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.chains.chain_problem import chain_problem_of
+from suffice.learning.incomplete.climb import Squarem
+from suffice.learning.incomplete.coordinates import Atlas
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_reading import ChainReading
 from suffice.models.chains.linear_answers import draw_numbers, settled_numbers

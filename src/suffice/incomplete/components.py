@@ -304,7 +304,7 @@ class ReducedComponents:
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectAgain(Step[Expectation]):
+class ReduceAndExpect(Step[Expectation]):
     """What the rows of each block are expected to add that are reduced again for each expectation."""
 
     reduce: Any

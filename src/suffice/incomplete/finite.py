@@ -25,7 +25,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing, note
-from suffice.incomplete.components import ExpectAgain, Expectation, FlatTables, Shown, Theta, log_likelihood
+from suffice.incomplete.components import Expectation, FlatTables, ReduceAndExpect, Shown, Theta, log_likelihood
 from suffice.statistics.counts import distinct
 
 Places = npt.NDArray[np.int32]
@@ -313,7 +313,7 @@ class FiniteComponents:
 
     def expect(self, theta: Theta) -> Expectation:
         if self.rows is not None:
-            return self.rows.fold(ExpectAgain(Reduce(theta.tables, exact=False), theta), threads=self.threads)
+            return self.rows.fold(ReduceAndExpect(Reduce(theta.tables, exact=False), theta), threads=self.threads)
         r, more, logs, first = self.reduction, np.zeros(len(theta.cells)), 0.0, 0
         while first < r.shape_at[0]:
             programs = self.programs or self._make_programs(first)  # of all shapes, or of some at a time, made again

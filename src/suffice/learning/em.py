@@ -22,13 +22,13 @@ from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_
 from suffice.families.design import terms
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress
-from suffice.learning.ascent.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts
-from suffice.learning.ascent.coordinates import doubts
-from suffice.learning.ascent.em_run import EmPlan, covariance_at
-from suffice.learning.ascent.em_run import EmRun as EmRun
-from suffice.learning.ascent.em_run import Optimum as Optimum
-from suffice.learning.ascent.em_run import spread as spread
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
+from suffice.learning.incomplete.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts
+from suffice.learning.incomplete.coordinates import doubts
+from suffice.learning.incomplete.em_run import EmPlan, covariance_at
+from suffice.learning.incomplete.em_run import EmRun as EmRun
+from suffice.learning.incomplete.em_run import Optimum as Optimum
+from suffice.learning.incomplete.em_run import spread as spread
 from suffice.learning.incomplete.objective import read_fixed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import FEW, nearest_pairs, profiles

@@ -1,7 +1,7 @@
 """Gradient ascent on the log-likelihood of incomplete data: the other way to EM's optimum.
 
-One E-step gives the objective and its exact gradient (see `suffice.learning.ascent.coordinates`). Where EM is slow, because much
-information is missing, quasi-Newton steps need far fewer of them.
+One E-step gives the objective and its exact gradient (see `suffice.learning.incomplete.coordinates`). Where EM is slow, because
+much information is missing, quasi-Newton steps need far fewer of them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from suffice.errors.remedies import argument
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress, Run
-from suffice.learning.ascent.climb import Point, Way, best_first, evaluate, from_starts
-from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.chains.chain_problem import chain_problem_of
 from suffice.learning.chains.chain_task import refuse_first
 from suffice.learning.em import checked_numbers
+from suffice.learning.incomplete.climb import Point, Way, best_first, evaluate, from_starts
+from suffice.learning.incomplete.coordinates import Atlas
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.task import of_sequences

@@ -19,7 +19,7 @@ from suffice.errors import FitError
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.chains.chain_states import ImpossibleSequence, steps_of
 from suffice.incomplete.chains.factored_rows import ChainLayout
-from suffice.incomplete.components import ExpectAgain, Expectation, ReducedComponents, Shown, Theta, log_likelihood
+from suffice.incomplete.components import Expectation, ReduceAndExpect, ReducedComponents, Shown, Theta, log_likelihood
 from suffice.incomplete.numbers.completed_rows import ObservedRows, observed_moments
 from suffice.incomplete.numbers.mixed import scaled_moments, state_weights
 from suffice.incomplete.numbers.patterns import Component
@@ -85,7 +85,7 @@ class ChainComponents(ReducedComponents):
                 tasks = (partial(rows.expect, theta) for _, rows in sorted(self.reduced.rows.items()))
                 found = sum_up(in_order(tasks, self.threads))
             else:
-                found = self.sequences.data.fold(ExpectAgain(self.step, theta), threads=self.threads)
+                found = self.sequences.data.fold(ReduceAndExpect(self.step, theta), threads=self.threads)
         except ImpossibleSequence as lost:
             place = self.sequences.data.place(*lost.args)
             raise FitError(

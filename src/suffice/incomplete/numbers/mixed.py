@@ -31,10 +31,10 @@ from suffice.errors import FitError
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.graphs import Dag
 from suffice.incomplete.components import (
-    ExpectAgain,
     Expectation,
     FlatTables,
     NodeFamily,
+    ReduceAndExpect,
     ReducedComponents,
     Shown,
     Theta,
@@ -218,7 +218,7 @@ class MixedComponents(ReducedComponents):
         worth_threads = sum(len(b.rows.weight) * b.component.n_states for b in self._batches) > WORTH_THREADS
         more = sum_up(in_order(tasks, self.threads if worth_threads else 1))
         total = total if more is None else add_up(total, more)
-        return total if self.step.hold else add_up(total, self.data.fold(ExpectAgain(self.step, theta), threads=self.threads))
+        return total if self.step.hold else add_up(total, self.data.fold(ReduceAndExpect(self.step, theta), threads=self.threads))
 
     def parts(self, n: int) -> list[MixedComponents]:
         """Every n-th row of each component; what has moments is in the first part."""

@@ -13,7 +13,7 @@ from suffice.errors.remedies import BY_EM
 from suffice.families.named_families import families_of, for_search
 from suffice.families.regressions.fitted import Pass
 from suffice.graphs import Dag
-from suffice.incomplete.expected.expectations import IncompleteRows
+from suffice.incomplete.expectations import IncompleteRows
 from suffice.incomplete.numbers.patterns import INTEGRATED, SUMMED
 from suffice.learning.complete.irls import maximise
 from suffice.learning.incomplete.objective import NoEstimate

@@ -30,8 +30,8 @@ from suffice.engines.gather import Groups, table_of
 from suffice.errors import TooLarge, listing, note
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.graphs import Dag
+from suffice.incomplete.completions import CodedRows, Watch, factors_at, joint_draws, starts
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_of
-from suffice.incomplete.expected.completions import CodedRows, Watch, factors_at, joint_draws, starts
 from suffice.incomplete.numbers.completed_rows import NoProbability, batches, posterior, unknown_numbers
 from suffice.incomplete.numbers.integrated_rows import log_weights_of_states, weighted_points
 from suffice.incomplete.numbers.mixed import ReduceMixed

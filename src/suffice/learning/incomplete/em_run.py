@@ -16,7 +16,7 @@ from suffice.basis.blas import one_blas_thread
 from suffice.engines.steps.blocks import used_memory
 from suffice.errors import ModelError, bytes_in_words, quantity
 from suffice.iteration import Run
-from suffice.learning.ascent.climb import evaluate
+from suffice.learning.incomplete.climb import evaluate
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.networks import BayesNet
 from suffice.output.display import OneTable, html_table, text_table
@@ -26,7 +26,7 @@ from suffice.variables import Finite
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from suffice.learning.ascent.information import Information
+    from suffice.learning.incomplete.information import Information
     from suffice.models.chain import Chain
     from suffice.models.parts.parameter_covariance import ParameterCovariance
 
@@ -86,7 +86,7 @@ class EmRun(Run[Learned]):
         >>> run.information().standard_errors["x"].round(4)
         array([0.0833, 0.0833])
         """
-        from suffice.learning.ascent.information import observed_information
+        from suffice.learning.incomplete.information import observed_information
 
         self._require_rows()
         return observed_information(self.problem, self.point.parameters)
@@ -136,7 +136,7 @@ def spread(optima: tuple[Optimum, ...]) -> str:
 def covariance_at(problem: ParameterProblem, parameters: Any) -> ParameterCovariance:
     """The covariance of estimates, as a network takes it that finds it when it is first needed, and keeps the reduced rows until
     then."""
-    from suffice.learning.ascent.information import observed_information
+    from suffice.learning.incomplete.information import observed_information
 
     return observed_information(problem, parameters).parameter_covariance
 

@@ -19,8 +19,8 @@ from suffice.errors import FitError
 from suffice.families.protocol.family import Array
 from suffice.incomplete.classes import ClassParameters
 from suffice.learning.incomplete.starts import far_apart
-from suffice.learning.latent.mixture_parts import CollapsedClass, JointPart
-from suffice.learning.latent.mixture_setup import MixtureProblem
+from suffice.learning.mixture_parts import CollapsedClass, JointPart
+from suffice.learning.mixture_setup import MixtureProblem
 from suffice.variables import Count, Finite, Real, Variable
 
 SAMPLE = 2**14

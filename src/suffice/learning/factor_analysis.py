@@ -26,7 +26,7 @@ import numpy as np
 
 from suffice.basis.arrays import Array
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.learning.ascent.climb import Point, Way
+from suffice.learning.incomplete.climb import Point, Way
 from suffice.learning.incomplete.hidden_numbers import FLOOR
 from suffice.models.undirected.covariances import Covariances
 

@@ -29,7 +29,7 @@ from suffice.families.charts.plain import Array, Chart, Natural
 from suffice.families.protocol.family import Cpd, Interval, frame
 from suffice.incomplete.components import Theta
 from suffice.iteration import Progress, ProgressLike
-from suffice.learning.ascent.coordinates import Atlas, numbers_near, projection
+from suffice.learning.incomplete.coordinates import Atlas, numbers_near, projection
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.output.display import html_table, text_table
@@ -52,7 +52,7 @@ SAME = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """Observed information at estimates from incomplete data, in the coordinates of `suffice.learning.ascent.coordinates`.
+    """Observed information at estimates from incomplete data, in the coordinates of `suffice.learning.incomplete.coordinates`.
 
     matrix          the observed information, without what is fixed on the boundary
     complete        the information that complete rows would have had

@@ -1,7 +1,7 @@
 """Expectations: the statistics that incomplete rows are expected to have under a network, for any family, its own or not.
 
 A search sees them as it sees data: `weight`, and `gather(requests)`. Of a finite network `tables` answers many sets at once, in
-threads; of one with numbers see `suffice.incomplete.expected.expected_moments`. Rows that show all of a set are counted.
+threads; of one with numbers see `suffice.incomplete.expected_moments`. Rows that show all of a set are counted.
 
     E[N(s)] = Σ rows w · p(s | what the row shows),   p the product over the components of missing cells that s touches
 """
@@ -23,8 +23,8 @@ from suffice.engines.engine import Block, Step
 from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listing
 from suffice.families.protocol.family import Cpd
-from suffice.incomplete.expected.completions import CodedRows, FiniteCompletions, ReduceRows, Watch, starts, theta_of
-from suffice.incomplete.expected.expected_moments import ExpectedMoments, saturated_statistics
+from suffice.incomplete.completions import CodedRows, FiniteCompletions, ReduceRows, Watch, starts, theta_of
+from suffice.incomplete.expected_moments import ExpectedMoments, saturated_statistics
 from suffice.statistics import Counts, Request, Statistics
 from suffice.statistics.counts import n_configurations, sizes
 from suffice.variables import Finite, Variable
