@@ -58,7 +58,11 @@ class NoEstimate(FitError):
 
 
 class Collapsed(NoEstimate):
-    """A normal distribution that shrinks onto a point or a line, where its density has no limit."""
+    """A normal distribution that shrinks onto a point or a line, where its density has no limit.
+
+    >>> Collapsed("y", "class='a'", "its variance is zero").node
+    'y'
+    """
 
     def __init__(self, node: str, configuration: str, why: str) -> None:
         self.configuration, self.why = configuration, why
