@@ -21,7 +21,7 @@ from suffice.families.categorical import Table
 from suffice.families.poisson import PoissonRates
 from suffice.families.regressions.fitted import Pass
 from suffice.incomplete import completions, expected_moments
-from suffice.incomplete.completions import CodedRows, FiniteCompletions, ReduceRows, condense_rows, theta_of
+from suffice.incomplete.completions import FiniteCompletions, ReduceRows, condense_rows, theta_of
 from suffice.incomplete.expectations import IncompleteRows, spread
 from suffice.iteration import Progress
 from suffice.learning.incomplete.problem import problem_of
@@ -768,7 +768,8 @@ def test_parts_do_not_change_what_is_expected(monkeypatch: pytest.MonkeyPatch) -
     rng = np.random.default_rng(3)
     bn = random_network(rng)
     data = with_gaps(bn, 100, 0.4, rng)
-    rows = CodedRows.of(data, ReduceRows.over(tuple(bn.variables.values()), data))
+    step = ReduceRows.over(tuple(bn.variables.values()), data)
+    rows = step.encode(data.distinct(), data)
     theta = theta_of(cpds_of(bn), rows.variables)
     told: list[str] = []
     monkeypatch.setattr(completions, "MANY", 2)

@@ -77,11 +77,6 @@ class CodedRows(NamedTuple):
     at: Ints
     units: Units
 
-    @staticmethod
-    def of(data: Data, step: ReduceRows) -> CodedRows:
-        """The rows over the variables of a step: distinct ones, or with numbers reduced."""
-        return step.encode(data.fold(step, what="reading numbers").rows if step.reals else data.distinct(), data)
-
     @property
     def weight(self) -> float:
         """That of all rows together."""
@@ -299,9 +294,6 @@ class _Components(NamedTuple):
         codes[owner, variable] = ~order[np.searchsorted(keys[order], record.astype(np.int64) * len(rows.variables) + variable)]
         return _Components(theta, rows, table, start, variables, component, np.ascontiguousarray(codes.T), first)
 
-    def impossible(self, d: int) -> FitError:
-        return self.rows.impossible(int(self.first[d]))
-
 
 def _list_completions(some: _Components, seed: int, watch: Watch) -> tuple[Ints, Array, Small]:
     """The number of completions of each component, their probabilities, and their states."""
@@ -320,7 +312,12 @@ def _list_completions(some: _Components, seed: int, watch: Watch) -> tuple[Ints,
     for low, high in zip([0, *edges], [*edges, n], strict=True):
         watch(f"completing missing cells, {low:,} of {n:,} groups")
         if high > low and large[low]:
-            states, times = np.unique(_draws(some, low, seed), axis=0, return_counts=True)
+            members, row = some.variables[some.start[low] : some.start[high]].tolist(), some.rows.codes[:, some.first[low]]
+            rng, factors = np.random.default_rng([seed, *row + 1]), factors_at(some.theta, set(members), row)
+            drawn = joint_draws(members, factors, DRAWS, rng, some.rows.variables)
+            if drawn is None:
+                raise some.rows.impossible(int(some.first[low]))
+            states, times = np.unique(drawn.astype(np.int32), axis=0, return_counts=True)
             parts.append((np.array([len(times)]), times / DRAWS, states.reshape(-1)))
         elif high > low:
             parts.append(_enumerate_states(some, low, high, np.rint(ways[low:high]).astype(np.int64)))
@@ -342,7 +339,7 @@ def _enumerate_states(some: _Components, low: int, high: int, ways: Ints) -> tup
     tables = (t.sizes, t.scope_start, t.scopes, t.strides, some.theta.logs)
     bad = list_completions(low, high, records, tables, count, digits, p)
     if bad >= 0:
-        raise some.impossible(bad)
+        raise some.rows.impossible(int(some.first[bad]))
     return count, p[: count.sum()].copy(), digits[: int(count @ size)].copy()
 
 
@@ -360,16 +357,6 @@ def _marginals(start: Ints, begin: Ints, lists: Any, watch: Watch) -> tuple[Arra
         watch(f"marginals of missing cells, {low:,} of {len(span):,} groups")
         marginals(low, high, start, begin, lists, pair_at, marginal, pair)
     return marginal, pair_at, pair
-
-
-def _draws(some: _Components, d: int, seed: int) -> Small:
-    """Exact draws from the posterior of a large component, [draw, cell]."""
-    members, row = some.variables[some.start[d] : some.start[d + 1]].tolist(), some.rows.codes[:, some.first[d]]
-    rng = np.random.default_rng([seed, *row + 1])
-    drawn = joint_draws(members, factors_at(some.theta, set(members), row), DRAWS, rng, some.rows.variables)
-    if drawn is None:
-        raise some.impossible(d)
-    return drawn.astype(np.int32)
 
 
 def joint_draws(

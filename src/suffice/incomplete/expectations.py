@@ -59,10 +59,12 @@ class IncompleteRows:
         self._step = ReduceRows.over(tuple(variables.values()), self._data, whole=whole)
         lacking = any(v.name not in data.columns or data.missing[v.name] for v in self._step.variables)
         elsewhere = lacking and self._step.reals and not data.engine.near and not whole
-        self.rows = None if elsewhere else CodedRows.of(self._data, self._step)
+        self.rows: CodedRows | None = None  # where rows with numbers lack states and are not near: each question is a pass
+        if not elsewhere:
+            step = self._step
+            kept = self._data.fold(step, what="reading numbers").rows if step.reals else self._data.distinct()
+            self.rows = step.encode(kept, self._data)
 
-    rows: CodedRows | None
-    """None where rows with numbers lack states and are not near: they are passed over again for each question."""
     watch: Watch = staticmethod(lambda what: None)
 
     def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:

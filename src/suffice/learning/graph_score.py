@@ -102,10 +102,16 @@ def score(
         chosen = Evidence(dag.prior_with(chosen.prior)) if isinstance(dag, Plate) else chosen
         chosen = chosen.choose(variables, free_nodes(graph, variables, statistics, ties), statistics)
         chosen = Evidence(tied_prior(chosen.prior, ties)) if ties else chosen
-    bound = chosen.bind({n: variables[n] for n in graph.nodes}, statistics)
+    bound: Any = chosen.bind({n: variables[n] for n in graph.nodes}, statistics)
     together = {tie.nodes[0]: pool_statistics(tie, statistics, variables) for tie in ties}
     again = {node for tie in ties for node in tie.nodes[1:]}
-    parts = {n: 0.0 if n in again else _local(graph, n, variables, statistics, bound, together.get(n)) for n in graph.nodes}
+    parts = dict.fromkeys(graph.nodes, 0.0)
+    for node in (n for n in graph.nodes if n not in again):
+        child, parents = variables[node], [variables[p] for p in graph.parents(node)]
+        if node in together:
+            parts[node] = float(bound.local(family_of(child, parents), child, parents, together[node], statistics.weight))
+        else:
+            parts[node] = local_score(bound, child, parents, statistics)
     return parts if by_node else float(sum(parts.values()))
 
 
@@ -157,13 +163,6 @@ def _beside_regressions(
     cut = Dag({n: [] if n in own else graph.parents(n) for n in graph.nodes})
     left = [tie.nodes for tie in ties if tie.nodes[0] not in own]
     return {**score(cut, rows, chosen, by_node=True, shared=left), **own}
-
-
-def _local(graph: Dag, node: str, variables: Any, statistics: Statistics, chosen: Any, pooled: Any = None) -> float:
-    child, parents = variables[node], [variables[p] for p in graph.parents(node)]
-    if pooled is None:
-        return local_score(chosen, child, parents, statistics)
-    return float(chosen.local(family_of(child, parents), child, parents, pooled, statistics.weight))
 
 
 def agreed_statistics(dag: Any, graph: Dag, statistics: Statistics, ties: tuple[Tie, ...]) -> Statistics:

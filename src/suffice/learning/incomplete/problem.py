@@ -31,7 +31,7 @@ from suffice.incomplete.finite import FiniteComponents
 from suffice.incomplete.numbers.mixed import MixedComponents, scaled_moments
 from suffice.incomplete.numbers.patterns import POINTS, refuse_unanswerable
 from suffice.incomplete.numbers.units import NO_UNITS, Units, moments_by_column, observed_cells, observed_sums, with_hidden
-from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked, standard_moments
+from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked
 from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of, ratios
 from suffice.learning.incomplete.reduced_task import (
     EStep,
@@ -48,7 +48,7 @@ from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import hidden_numbers
 from suffice.models.parts.sharing import linked_names
-from suffice.statistics import Counts, Statistics
+from suffice.statistics import Counts, Moments, Statistics
 from suffice.variables import Finite, Real
 
 
@@ -90,7 +90,8 @@ class ParameterProblem(ReducedTask):
         shown, prior = components.shown, task.prior
         said: dict[str, Any] = dict.fromkeys(nodes)
         if prior is not None:  # its defaults come from what the columns show
-            moments = standard_moments(numbers)
+            one, zero, square = np.ones(1), np.zeros((1, 1)), np.ones((1, 1, 1))  # hidden numbers have mean 0 and variance 1
+            moments = [Moments((), (n,), np.zeros(1, np.int64), one, zero, square) for n in numbers]
             if with_numbers:
                 moments = [*moments_by_column(spread, seen, observed_sums(task.rows, seen, task.threads)), *moments]
             counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]

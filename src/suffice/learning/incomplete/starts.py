@@ -87,7 +87,10 @@ class Starts:
             else:
                 line = None
             if node.reals and hidden not in chosen:
-                chosen[hidden] = np.array(self._far_apart(n_configurations(v for v in node.finite if v.name in hidden), rng))
+                units, n = self.problem.units, n_configurations(v for v in node.finite if v.name in hidden)
+                names = [r for r in units.variance if r in self._sample]
+                x = np.array([(self._sample[r] - units.mean[r]) / np.sqrt(units.variance[r] or 1.0) for r in names])
+                chosen[hidden] = np.array(far_apart(np.nan_to_num(x.T), None, n, int(rng.integers(x.shape[1])), rng))
             if line is not None:  # each class begins at a row of its own, as without hidden numbers
                 values = self._sample[node.name][chosen[hidden][project_keys(np.arange(node.n_cells), node.finite, hidden)]]
                 at = values.reshape(line.intercept.shape)
@@ -155,13 +158,6 @@ class Starts:
             spare = drawn[project_keys(np.arange(node.n_cells), node.finite, hidden)]
             columns.append(np.where(np.isnan(values), spare, values))
         return np.array(columns).T
-
-    def _far_apart(self, n: int, rng: np.random.Generator) -> list[int]:
-        """Rows of the sample that lie far apart."""
-        units = self.problem.units
-        names = [r for r in units.variance if r in self._sample]
-        x = np.array([(self._sample[r] - units.mean[r]) / np.sqrt(units.variance[r] or 1.0) for r in names])
-        return far_apart(np.nan_to_num(x.T), None, n, int(rng.integers(x.shape[1])), rng)
 
     @cached_property
     def _sample(self) -> dict[str, npt.NDArray[Any]]:
