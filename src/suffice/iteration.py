@@ -133,8 +133,7 @@ def unpack_arrays(packed: Packed) -> Any:
 
 
 def numbers_of(value: Any) -> tuple[Array, ...]:
-    """The arrays and numbers of parameters, bit by bit, for a checkpoint: those of a value with fields, and of the values that
-    mappings and tuples hold."""
+    """The arrays and numbers of parameters, in mappings, tuples and fields, bit by bit, for a checkpoint."""
     if isinstance(value, (np.ndarray, float)):
         return (np.array(value, np.float64),)
     parts = value if isinstance(value, tuple) else (value if isinstance(value, Mapping) else _own(value)).values()

@@ -142,13 +142,11 @@ class ReduceRows(Step["_Reduced"]):
 
 @dataclass(frozen=True, eq=False)
 class _Reduced:
-    """Rows with numbers, reduced by a sum.
-
-    What is expected of missing numbers is linear in the observed ones, so of rows that show the same states and lack the same
-    numbers weight, mean and scatter say all. They are kept as rows, at most one more than there are numbers, with the same
-    weight, mean and scatter: then nothing that comes later need tell them from rows that were seen. Rows that lack states, as all
-    do where a variable is hidden, stay as they are, since what their numbers say of the states is not linear.
-    """
+    """Rows with numbers, reduced by a sum. What is expected of missing numbers is linear in the observed ones, so of rows that
+    show the same states and lack the same numbers weight, mean and scatter say all. They are kept as rows, at most one more than
+    there are numbers, with the same weight, mean and scatter: then nothing that comes later need tell them from rows that were
+    seen. Rows that lack states, as all do where a variable is hidden, stay as they are, since what their numbers say of the
+    states is not linear."""
 
     rows: SampledRows
     step: ReduceRows
@@ -362,11 +360,8 @@ def _marginals(start: Ints, begin: Ints, lists: Any, watch: Watch) -> tuple[Arra
 def joint_draws(
     members: Sequence[int], factors: Sequence[LogFactor], n: int, rng: np.random.Generator, variables: Sequence[Finite]
 ) -> Ints | None:
-    """Draws from the normalised product of factors, [draw, member]; None if it is zero everywhere.
-
-    The members are summed out one by one, and then drawn in the other order: each from the product of the factors that were
-    joined when it was summed out.
-    """
+    """Draws from the normalised product of factors, [draw, member]; None if it is zero everywhere. The members are summed out one
+    by one, and then drawn in the other order: each from the product of the factors that were joined when it was summed out."""
     sizes = np.array([v.n_states for v in variables])
     scopes = steps((f.scope for f in factors), sizes, (), members)
     for scope in scopes:

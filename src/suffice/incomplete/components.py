@@ -116,10 +116,8 @@ def log_likelihood(counts: Array, cells: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class NodeFamily:
-    """A variable and its parents. Its statistic is of `reals` within each configuration of `finite`, or counts of `finite`.
-
-    It takes part by a table, by a normal distribution, or by what its family says of completed rows.
-    """
+    """A variable and its parents. Its statistic is of `reals` within each configuration of `finite`, or counts of `finite`. It
+    takes part by a table, by a normal distribution, or by what its family says of completed rows."""
 
     name: str
     child: Variable
@@ -255,10 +253,8 @@ class Theta:
 
 
 class Expectation(NamedTuple):
-    """What rows are expected to count under some parameters, and ln p of what they show. Expectations add.
-
-    Counts of all tables, in one array; moments of scaled columns by node; steps of families that take steps of their own.
-    """
+    """What rows are expected to count under some parameters, and ln p of what they show. Expectations add. Counts of all tables,
+    in one array; moments of scaled columns by node; steps of families that take steps of their own."""
 
     log_likelihood: float
     cells: Array
@@ -279,10 +275,8 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReducedComponents:
-    """Components of rows that a step reduces, and holds where they are near and fit into memory.
-
-    `constant` is what ln p of the observed cells has besides that of the scaled ones; among parts, the first has it.
-    """
+    """Components of rows that a step reduces, and holds where they are near and fit into memory. `constant` is what ln p of the
+    observed cells has besides that of the scaled ones; among parts, the first has it."""
 
     step: Any
     reduced: Any

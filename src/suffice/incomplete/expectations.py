@@ -84,8 +84,7 @@ class IncompleteRows:
         return 0.0 if self.rows is None else float(self.rows.ways(self._integrated).sum())
 
     def first(self) -> ExpectedStatistics | Statistics | None:
-        """What is there to start with, before there is a network; None where finite columns and numbers are mixed, or counts,
-        or there are regressions."""
+        """What there is before a network; None where states and numbers are mixed, or there are counts or regressions."""
         if (self._step.variables and self._step.reals) or self.rows is None or self._step.units.not_normal or self._whole:
             return None
         return saturated_statistics(self.rows, self.watch) if self._step.reals else ExpectedTables(self.rows, None, self.watch)
@@ -126,11 +125,9 @@ class ExpectedElsewhere:
 
 
 class ExpectedTables:
-    """The tables that rows are expected to have, given their completions under a finite network.
-
-    Without completions it is what the rows that show all of a set say about it, scaled to the weight of all rows: a guess before
-    there is a network. Where no row shows a whole set, its variables are taken to be independent.
-    """
+    """The tables that rows are expected to have, given their completions under a finite network. Without completions it is what
+    the rows that show all of a set say about it, scaled to the weight of all rows: a guess before there is a network. Where no
+    row shows a whole set, its variables are taken to be independent."""
 
     def __init__(self, rows: CodedRows, completions: FiniteCompletions | None, watch: Watch) -> None:
         self.variables, self.weight, self._watch = rows.variables, rows.weight, watch
@@ -198,10 +195,8 @@ class ExpectedTables:
 
 
 def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -> tuple[Ints, Array]:
-    """The cells of a table over which the rows are expected to fall, and the weight in each: what `expected_tables` computes.
-
-    A cell may come several times. Without completions, rows that lack a member are left out.
-    """
+    """The cells of a table over which the rows are expected to fall, and the weight in each: what `expected_tables` computes. A
+    cell may come several times. Without completions, rows that lack a member are left out."""
     codes = c.codes[list(members)].astype(np.int64)
     steps = np.array([math.prod(shape[k + 1 :]) for k in range(len(members))], np.int64)
     whole = (codes >= 0).all(axis=0)

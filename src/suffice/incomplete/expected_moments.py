@@ -69,10 +69,8 @@ SETTLED, ITERATIONS = 1e-3, 20
 
 
 def saturated_statistics(rows: CodedRows, watch: Watch) -> Statistics:
-    """What is expected under the normal distribution that rows of numbers support, all joined: some iterations of EM.
-
-    With L Lᵀ the inverse of the covariance, Lᵀ(x − mean) is standard normal: the nodes of `suffice.incomplete.numbers.normal`.
-    """
+    """What is expected under the normal distribution that rows of numbers support, all joined: some iterations of EM. With L Lᵀ
+    the inverse of the covariance, Lᵀ(x − mean) is standard normal: the nodes of `suffice.incomplete.numbers.normal`."""
     patterns, pattern = np.unique(~np.isnan(rows.numbers), axis=1, return_inverse=True)
     alike = np.split(np.argsort(pattern.reshape(-1), kind="stable"), np.cumsum(np.bincount(pattern.reshape(-1)))[:-1])
     k, x = len(rows.reals), rows.numbers.copy()

@@ -47,10 +47,8 @@ START = "; give another start, or one without zeros"
 @dataclass(frozen=True, eq=False)
 class Reduction:
     """What incomplete rows say: counts of complete families and of single states, and components with their weights, by shape.
-
     Shapes and records are as in `kernels.components`: `shape_at[0]` of them, the i-th from `shape_at[1 + i]` on. Shapes are in
-    the order of their variables, the records of a shape in that of their places: equal rows have equal reductions.
-    """
+    the order of their variables, the records of a shape in that of their places: equal rows have equal reductions."""
 
     tables: FlatTables
     counts: Array
@@ -112,10 +110,8 @@ class Reduction:
 
 
 class ComponentTable:
-    """Rows as they come, in arrays that grow: a sum under way, which takes in whatever is added to it.
-
-    Components that take more than `most` bytes are forgotten, and `overfull` says so; what complete families count is kept.
-    """
+    """Rows as they come, in arrays that grow: a sum under way, which takes in whatever is added to it. Components that take more
+    than `most` bytes are forgotten, and `overfull` says so; what complete families count is kept."""
 
     def __init__(self, tables: FlatTables, most: float = np.inf) -> None:
         self.tables, self.most, self.overfull = tables, most, False

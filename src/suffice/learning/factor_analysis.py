@@ -95,8 +95,7 @@ class FactorMoments:
         return np.clip(logs, np.log(FLOOR), 0.0)
 
     def step(self, point: Noise) -> tuple[Noise, float]:
-        """A Newton step among the numbers that are not held at a bound, or one down the slope where bounds are in its way,
-        and the gain that was foretold."""
+        """A Newton step among numbers that are at no bound, or one down the slope; and the gain that was foretold."""
         g, H, (low, high) = self.gradient(point), self.hessian(point), (np.log(FLOOR), 0.0)
         free = ~(((point.logs <= low) & (g > 0.0)) | ((point.logs >= high) & (g < 0.0)))
         newton = np.zeros(self.p)

@@ -353,10 +353,8 @@ def lift(ascent: GradientAscent) -> None:
 
 
 def project_rows(rows: Array, inside: Bools) -> Array:
-    """The nearest rows of probabilities: max(x − t, FLOOR) with t such that they sum to 1; 0 where not `inside`.
-
-    Held, Wolfe & Crowder 1974, Mathematical Programming 6, p. 62.
-    """
+    """The nearest rows of probabilities: max(x − t, FLOOR) with t such that they sum to 1; 0 where not `inside`. Held, Wolfe &
+    Crowder 1974, Mathematical Programming 6, p. 62."""
     n = inside.sum(axis=1)
     above = np.where(inside, rows - FLOOR, -np.inf)
     falling = -np.sort(-above, axis=1)

@@ -229,10 +229,8 @@ class MixtureSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MixtureProblem:
-    """Rows and the parts that explain them: what EM climbs on (see `suffice.learning.incomplete.problem`).
-
-    `alpha` are imagined rows of each class, `least` the least weight that a class may have.
-    """
+    """Rows and the parts that explain them: what EM climbs on (see `suffice.learning.incomplete.problem`). `alpha` are imagined
+    rows of each class, `least` the least weight that a class may have."""
 
     components: ClassComponents
     parts: tuple[Any, ...]
@@ -285,8 +283,7 @@ class MixtureProblem:
         return cpds
 
     def start_from(self, responsibilities: Callable[[Block], Array], rows: Data | None = None) -> ClassParameters:
-        """The parameters that responsibilities of the rows, or of a sample, give: a first pass finds the means, around which
-        the second gathers."""
+        """The parameters that responsibilities of rows give: a first pass finds the means, around which the second gathers."""
         k, components = self.hidden.n_states, self.components if rows is None else replace(self.components, data=rows)
         parameters = ClassParameters(np.full(k, 1.0 / k), self.parts)
         for _ in range(2):

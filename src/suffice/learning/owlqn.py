@@ -53,10 +53,8 @@ def minimise(
     bounds: bool = True,
 ) -> Minimum:
     """The minimum of f(x) + Σ l1 |x|, where the largest pseudo-gradient is at most `tol`, or hardly anything more can be gained.
-
     `check` is called with the iteration and the value, and may raise to stop. Without `bounds`, orthants are gone through from
-    the start on, so that each iteration is one of OWL-QN, and `check` is called at the points on its way only.
-    """
+    the start on, so that each iteration is one of OWL-QN, and `check` is called at the points on its way only."""
     price = np.zeros(len(start)) if l1 is None else l1
     priced = bool(price.any())
     x = np.array(start, dtype=np.float64)
@@ -181,10 +179,8 @@ class LineTrial(NamedTuple):
 
 
 def _line_search(value_and_gradient: Evaluate, ray: Ray, step: float) -> Moved:
-    """A step that gains enough and after which the slope is less steep: stretched while it falls, else between two trials.
-
-    Moré & Thuente 1994, ACM Transactions on Mathematical Software 20, p. 286, without its first stage.
-    """
+    """A step that gains enough and after which the slope is less steep: stretched while it falls, else between two trials. Moré &
+    Thuente 1994, ACM Transactions on Mathematical Software 20, p. 286, without its first stage."""
     near, far, width = LineTrial(0.0, ray.value, ray.promised), None, np.inf
     for n in count(1):
         moved = ray.x + step * ray.direction

@@ -165,8 +165,7 @@ NO_TABLES = FlatTables.of((), ())
 
 
 class Scored(NamedTuple):
-    """A batch of steps that was scored, and what it remembers; `inside` are the posteriors of its states that are no part of the
-    joint state, given that: a missing child of a regression."""
+    """A batch that was scored, and what it remembers; `inside`: p(its states that are no part of the joint state | that)."""
 
     batch: Batch
     keys: Mapping[str, str]
@@ -219,8 +218,7 @@ def step_batches(
 
 
 class Match(NamedTuple):
-    """How the states of a component go with the joint states of a chain: `place` has the state of the component, `extra` of its
-    axes left aside, for each joint state."""
+    """How a component's states go with joint states of a chain: its state for each of these, and its axes left aside."""
 
     place: Ints
     n_states: int

@@ -34,8 +34,7 @@ Columns = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class StepRegression:
-    """A regression among transitions: its phase and the steps that have it, its unknown variables, its distribution, and its
-    columns once for each of their n joint states."""
+    """A regression among transitions: its phase, steps, unknown variables, distribution, and columns for each of n states."""
 
     phase: int
     some: npt.NDArray[np.intp]

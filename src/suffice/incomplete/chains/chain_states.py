@@ -283,12 +283,10 @@ Columns = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class StepLayout:
-    """A template's nodes as steps of sequences need them. It travels with the steps that are folded over sequences.
-
-    `shown` are the columns that the data have; `counted` the parameter nodes whose families every step shows: they are counted
-    once, and take no part in expectations. `stationary`: the joint state begins as its transition settles. `only` are the
-    variables that a part of a template is about, whose states are passed on elsewhere (`incomplete.chains.factored_rows`).
-    """
+    """A template's nodes as steps of sequences need them. It travels with the steps that are folded over sequences. `shown` are
+    the columns that the data have; `counted` the parameter nodes whose families every step shows: they are counted once, and take
+    no part in expectations. `stationary`: the joint state begins as its transition settles. `only` are the variables that a part
+    of a template is about, whose states are passed on elsewhere (`incomplete.chains.factored_rows`)."""
 
     space: StateSpace
     tables: FlatTables

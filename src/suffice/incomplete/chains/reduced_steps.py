@@ -117,8 +117,7 @@ class ShownPart(NamedTuple):
 
 
 class StatesFound(NamedTuple):
-    """Of each sequence ln p and its first impossible step, counted within the block, or −1; p(state) of variables at each step;
-    and parts."""
+    """Of sequences ln p and the first impossible step in the block, or −1; p(state) of variables at each step; and parts."""
 
     log_likelihood: Array
     stuck: Ints

@@ -281,8 +281,7 @@ class RowIntegrals:
         return total
 
     def posterior(self, target: str) -> Array:
-        """The probabilities of the states of a target that no row shows, or its mean and variance; NaN where a row is
-        impossible."""
+        """p(states) of a target that no row shows, or its mean and variance; NaN where a row is impossible."""
         child = self.nodes[target].child
         result = np.full((self.block.n_rows, child.n_states if isinstance(child, Finite) else 2), np.nan)
         possible = np.flatnonzero(self.log_probs() > -np.inf)

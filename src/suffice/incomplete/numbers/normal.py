@@ -35,10 +35,8 @@ FEW = 16
 
 
 class ConditionalNormal(NamedTuple):
-    """The missing numbers given the observed ones o, for each of many configurations (leading axes).
-
-    mean = mean_map o + mean_constant; ln ∫ p = log_scale − ½ |residual_map o + residual_constant|²
-    """
+    """The missing numbers given the observed ones o, for each of many configurations (leading axes). mean = mean_map o +
+    mean_constant; ln ∫ p = log_scale − ½ |residual_map o + residual_constant|²"""
 
     mean_map: Array
     mean_constant: Array

@@ -70,13 +70,11 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """Missing variables that hang together: finite ones, whose joint `states` are enumerated, and `unknown` numbers.
-
-    `codes` and `reals` are the observed columns around them. Of the nodes that touch it, `lines` are normal with all their
-    numbers observed, `joint` are normal with numbers missing, `others` are neither tables nor normal, `curved` such with numbers
-    missing among their parents. `integrated` are unknown numbers that are put on points whether or not curved nodes want it;
-    `summed` the places in `reals` of missing counts, which are put in value by value, as if they were observed.
-    """
+    """Missing variables that hang together: finite ones, whose joint `states` are enumerated, and `unknown` numbers. `codes` and
+    `reals` are the observed columns around them. Of the nodes that touch it, `lines` are normal with all their numbers observed,
+    `joint` are normal with numbers missing, `others` are neither tables nor normal, `curved` such with numbers missing among
+    their parents. `integrated` are unknown numbers that are put on points whether or not curved nodes want it; `summed` the
+    places in `reals` of missing counts, which are put in value by value, as if they were observed."""
 
     states: tuple[Finite, ...]
     unknown: tuple[str, ...]

@@ -106,10 +106,8 @@ class Units:
         return Units(centre, scale, middle, variance, weight, others)
 
     def alike(self, groups: Iterable[tuple[str, ...]]) -> Units:
-        """The same, but that some columns have common units: the mean of their centres, and the largest of their scales.
-
-        A scale large enough for centres that are far apart, too, keeps what is computed in these units near 1.
-        """
+        """The same, but that some columns have common units: the mean of their centres, and the largest of their scales. A scale
+        large enough for centres that are far apart, too, keeps what is computed in these units near 1."""
         centre, scale, mean, variance = (dict(part) for part in (self.centre, self.scale, self.mean, self.variance))
         for names in ([n for n in group if n in self.centre and n not in self.not_normal] for group in groups):
             if len(names) < 2:
@@ -221,8 +219,7 @@ def observed_sums(rows: Data, variables: Mapping[str, Variable], threads: int | 
 def moments_by_column(
     spread: Spread, variables: Mapping[str, Variable], sums: Mapping[RowFormula, float] | None = None
 ) -> list[Moments]:
-    """What a prior takes its defaults from: the mean and variance of the observed cells of each real column, and sums of what
-    is derived from them."""
+    """What a prior takes its defaults from: mean and variance of observed cells of real columns, and sums derived from them."""
     entries = []
     for i, n in enumerate(n for n, v in variables.items() if not isinstance(v, Finite)):
         count, mean, rest, scatter = (freeze(np.array(part[i : i + 1])) for part in spread)

@@ -234,8 +234,7 @@ def maximise(
     threads: int | None = None,
     sample: bool = True,
 ) -> Any:
-    """The same from rows that are known to be complete, or from `DistinctRows`; without `sample` all that is asked of rows is
-    `n_rows` and `fold`."""
+    """The same of rows known to be complete, or `DistinctRows`; without `sample` they need only `n_rows` and `fold`."""
     what = f"the regression of {child.name!r}"
     summary = chosen.fold(Pass(family.summary, (child, tuple(parents))), threads=threads, what=what)
     family.refuse(child, parents, summary)

@@ -24,11 +24,8 @@ HALVINGS = 40
 
 
 class Point(NamedTuple):
-    """Parameters, what is expected under them, and how good they are; `plain`: reached by a step of EM.
-
-    `fresh`: the steps could begin anew at the point before it. Of incremental steps, `parts` are the parameters of the last
-    E-step of each part.
-    """
+    """Parameters, what is expected under them, and how good they are; `plain`: reached by a step of EM. `fresh`: the steps could
+    begin anew at the point before it. Of incremental steps, `parts` are the parameters of the last E-step of each part."""
 
     parameters: Any
     statistic: Any
@@ -218,8 +215,7 @@ W = TypeVar("W", bound=Way)
 
 
 def _pack_point(point: Point, trace: list[Iteration], n: int, converged: bool = False, stopped: str = "") -> Packed:
-    """The point that a way came through after n iterations, for a checkpoint; of a way that has not begun, no more than how it
-    ended."""
+    """Where a way was after n iterations, for a checkpoint; of one that has not begun, only how it ended."""
     each = [numbers_of(p) for p in (point.parameters, *point.parts)] if n else []
     cuts = np.cumsum([0, *map(len, each)]).tolist()
     facts = {"converged": converged, "stopped": stopped, "cuts": cuts}
@@ -234,8 +230,7 @@ def from_starts(
     climb: Callable[[int, W], None],
     collapse: type[Sentence] = FitError,
 ) -> tuple[list[W], bool]:
-    """The ways from all n starts, and whether they were stopped: by the clock, or by Ctrl-C. A way may collapse if there are
-    others."""
+    """The ways from all n starts, and whether the clock or Ctrl-C stopped them. A way may collapse if there are others."""
     ways: list[W] = []
     try:
         for i, parameters in enumerate(starts):
@@ -287,8 +282,7 @@ class Climb(Way):
         return cls(problem, evaluate(problem, parameters), begun=begun)
 
     def run(self, tol: float, max_iter: int, watch: Callable[[Climb], None], method: EmMethod | None = None) -> None:
-        """Take steps, from where a run before this one was on this way, until one of EM's gains at most `tol`, or there were
-        `max_iter`."""
+        """Take steps, from where a run before this one was, until one of EM's gains at most `tol`, or there were `max_iter`."""
         remembers = self.memory is not NOTHING
         if remembers and (kept := self.memory.kept) is not None:
             self.restore(kept)
@@ -362,10 +356,8 @@ def em_step(problem: Climbable, point: Point) -> Point:
 
 
 def _extrapolate(problem: Any, parameters: list[Any], objective: float) -> tuple[Point, Point] | None:
-    """An extrapolated point that is better, with the step of EM from it; None if there is none.
-
-    Where a distribution is about to collapse, a likelihood may be no more than rounding: EM must not fall from there.
-    """
+    """An extrapolated point that is better, with the step of EM from it; None if there is none. Where a distribution is about to
+    collapse, a likelihood may be no more than rounding: EM must not fall from there."""
     try:
         with np.errstate(all="ignore"):
             a, b, c = (problem.vector(p) for p in parameters)

@@ -134,8 +134,7 @@ def spread(optima: tuple[Optimum, ...]) -> str:
 
 
 def covariance_at(problem: ParameterProblem, parameters: Any) -> ParameterCovariance:
-    """The covariance of estimates, as a network takes it that finds it when it is first needed, and keeps the reduced rows until
-    then."""
+    """The covariance of estimates, for a network that finds it when first needed and keeps the reduced rows until then."""
     from suffice.learning.incomplete.information import observed_information
 
     return observed_information(problem, parameters).parameter_covariance

@@ -102,8 +102,8 @@ class Conventions:
         return self.put(replace(theta, others=lines)) if self.fixed else theta
 
     def standardise(self, theta: Theta, moments: Mapping[str, Groups]) -> Theta:
-        """The same distribution of the observed columns, hidden numbers having mean 0 and variance 1 where rows were expected to
-        have these moments."""
+        """The same distribution of observed columns, hidden numbers having mean 0 and variance 1 where rows have these
+        moments."""
         lines: Lines = dict(theta.others)
         for name in self.loose:
             if name in moments:  # to the mean and deviation of its column over all configurations
@@ -133,8 +133,7 @@ class Conventions:
         return replace(theta, others=lines)
 
     def _turn_each(self, lines: Lines, group: tuple[str, ...]) -> None:
-        """Rotate standard normal numbers, at each configuration so that Σ λλᵀ/noise is diagonal and falls, signs by the first
-        loading."""
+        """Rotate standard normal numbers at each configuration: Σ λλᵀ/noise is diagonal and falls, signs by the first loading."""
         children, q = self.children[group[0]], self.nodes[self.children[group[0]][0]].n_cells
         at = {c: [self._place(c, h) for h in group] for c in children}
         L = np.stack([lines[c].coefficients.reshape(q, -1)[:, at[c]] for c in children])

@@ -87,10 +87,8 @@ def normal_of(
     floor: float = 0.0,
 ) -> ConditionalGaussian:
     """The conditional Gaussian that expected moments and a prior give; `variance` is that of the child's observed cells, and with
-    a `floor` none is below this share of it.
-
-    Without a prior a configuration whose weight has vanished keeps its `old` parameters.
-    """
+    a `floor` none is below this share of it. Without a prior a configuration whose weight has vanished keeps its `old`
+    parameters."""
     groups = no_groups(len(node.reals)) if groups is None else groups
     if imagined is not None:
         return LinearGaussian().estimate(node.child, node.parents, scaled_moments(node, groups), imagined, how)
@@ -136,8 +134,7 @@ def refuse_collapse(node: NodeFamily, key: int | None, r: LeastSquares, N: float
 
 
 def regression_of(node: NodeFamily, key: int | None, scatter: Array, parents: Sequence[str]) -> LeastSquares:
-    """The regression of a node on these parents in one of its configurations, or (None) in all; one that does not exist is
-    refused."""
+    """The regression of a node on these parents in a configuration, or (None) in all; refused where it does not exist."""
     if not np.isfinite(scatter).all():
         raise too_large(node.name)
     r = regress(scatter)

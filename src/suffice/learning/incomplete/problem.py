@@ -237,10 +237,8 @@ class ParameterProblem(ReducedTask):
         return total
 
     def rounding(self, theta: Theta) -> float:
-        """By how much ln p may be off since a residual variance is a difference of numbers near 1: N δv/(2v), δv some 1e-15.
-
-        So it is where parents all but determine a child, as when tied columns lie a million deviations apart.
-        """
+        """By how much ln p may be off since a residual variance is a difference of numbers near 1: N δv/(2v), δv some 1e-15. So
+        it is where parents all but determine a child, as when tied columns lie a million deviations apart."""
         if not self.others:
             return 0.0
         variances = (line.variance for line in theta.lines.values())

@@ -126,8 +126,7 @@ class Starts:
         return other
 
     def _observed_summary(self, node: NodeFamily) -> Summary:
-        """What the observed cells say of a regression: the means of its columns, and the states of a finite child, one row more
-        of each."""
+        """What observed cells say of a regression: means of its columns, and its child's states, one row more of each."""
         own: Any = node.family
         mean = {n: float(self.problem.units.outward(n, np.array(m))) for n, m in self.problem.units.mean.items()}
         given = terms(node.parents, own.roles)
