@@ -609,7 +609,7 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "families/regressions/linear_moments.py: … cannot be fitted",
         "families/regressions/responses.py: : declare it",
         "incomplete/chains/linear_states.py: … is of states",
-        "learning/complete/project.py: … is real",
+        "learning/graph_score.py: … is real",
         "learning/chains/stationary_states.py: … is for tables",
         "models/parts/sharing.py: … has the state",
         "models/questions/exact.py: leave",
