@@ -86,12 +86,9 @@ class Run(Generic[M]):
         """The objective after each iteration, of every start, by matplotlib; gives the axes."""
         from suffice.pictures.plots import plot_traces
 
-        starts = [("the best start" if k == 0 else "other starts", [i.objective for i in t]) for k, t in enumerate(self._starts)]
+        traces = self.traces or (self.trace,)
+        starts = [("the best start" if k == 0 else "other starts", [i.objective for i in t]) for k, t in enumerate(traces)]
         return plot_traces(ax, starts, y="objective", title=self.headline())
-
-    @property
-    def _starts(self) -> tuple[tuple[Iteration, ...], ...]:
-        return self.traces or (self.trace,)
 
     def headline(self) -> str:
         """How it ended, in a line."""

@@ -1,5 +1,5 @@
-"""How well a graph accounts for data: its score, directed or not, of rows, sequences or statistics; the prior that scores it best;
-and the M-projection of a distribution onto it: of all networks q of the graph, the one with the least KL(p‖q).
+"""How well a graph accounts for data: its score, directed or not, of rows, sequences or statistics; the prior that scores it
+best; and the M-projection of a distribution onto it: of all networks q of the graph, the one with the least KL(p‖q).
 
     KL(p‖q) = −H(p) − E_p[ln q],    E_p[ln q] = Σᵢ E_p[ln q(xᵢ | parents)]
 
@@ -40,7 +40,7 @@ from suffice.models.undirected.features import is_undirected
 from suffice.output.display import html_table, text_table
 from suffice.scores import BIC, Evidence, local_score
 from suffice.statistics import Statistics
-from suffice.variables import Finite, Variable, is_whole
+from suffice.variables import Finite, is_whole
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, ScoresNodes, SharedLike
@@ -306,7 +306,24 @@ def project(p: BayesNet | RowsLike | Statistics, dag: DagLike) -> Projection:
     graph = dag.dag if isinstance(dag, BayesNet) else Dag(dag)
     if not graph.nodes:
         raise ModelError("the graph to project onto has no nodes")
-    return _of_network(p, graph) if isinstance(p, BayesNet) else _of_data(p, graph)
+    if isinstance(p, BayesNet):
+        return _of_network(p, graph)
+    rows = p if isinstance(p, Statistics) else scan(p)
+    try:
+        statistics = gather(rows, graph)
+    except MissingCells as error:
+        raise MissingCells(
+            f"rows with missing cells are no distribution to project ({str(error).partition(';')[0]}); "
+            "em(dag, data).model is the network that makes the cells that are there most probable"
+        ) from None
+    model = estimate_network(BayesNet, graph, statistics, None, Mean())
+    cross_entropy = -model.log_likelihood(statistics) / statistics.weight
+    try:
+        entropy = _entropy_of_data(rows, model)
+    except (NoEntropy, TooLarge) as error:
+        return Projection(model, cross_entropy, reason=str(error))
+    kl = max(cross_entropy - entropy, 0.0)
+    return Projection(model, entropy + kl, entropy, kl)
 
 
 def _of_network(p: BayesNet, graph: Dag) -> Projection:
@@ -329,7 +346,13 @@ def _of_network(p: BayesNet, graph: Dag) -> Projection:
             )
         family: Any = family_of(child, parents)
         seen = expected.answer(family.needs(child, parents))
-        cpds[name] = _estimate(family, child, parents, seen)
+        try:
+            cpds[name] = family.estimate(child, parents, seen, None, Mean())
+        except FitError:
+            raise FitError(
+                f"{name!r} on {listing(numbers) or 'no real parents'} has no projection that numbers can hold: its real parents "
+                "determine it, or one another, up to rounding; leave one out"
+            ) from None
         crossed[name] = -cpds[name].log_likelihood(seen)
     variables = {n: v for n, v in p.variables.items() if n in cpds}
     info = f"projected from a network of {len(p):,} nodes and {len(p.dag.edges):,} edges"
@@ -349,37 +372,6 @@ def _with_divergence(p: BayesNet, model: BayesNet, crossed: dict[str, float], ex
     entropy = float(sum(t.entropy for t in terms.values()))
     same = {n for n, t in terms.items() if t.boundary == set(model.dag.parents(n))}
     kl = max(float(sum(cross - terms[n].entropy for n, cross in crossed.items() if n not in same)), 0.0)
-    return Projection(model, entropy + kl, entropy, kl)
-
-
-def _estimate(family: Any, child: Variable, parents: list[Variable], seen: Any) -> Cpd:
-    try:
-        cpd: Cpd = family.estimate(child, parents, seen, None, Mean())
-    except FitError:
-        names = listing([q.name for q in parents if not isinstance(q, Finite)])
-        raise FitError(
-            f"{child.name!r} on {names or 'no real parents'} has no projection that numbers can hold: its real parents determine "
-            "it, or one another, up to rounding; leave one out"
-        ) from None
-    return cpd
-
-
-def _of_data(data: Any, graph: Dag) -> Projection:
-    rows = data if isinstance(data, Statistics) else scan(data)
-    try:
-        statistics = gather(rows, graph)
-    except MissingCells as error:
-        raise MissingCells(
-            f"rows with missing cells are no distribution to project ({str(error).partition(';')[0]}); "
-            "em(dag, data).model is the network that makes the cells that are there most probable"
-        ) from None
-    model = estimate_network(BayesNet, graph, statistics, None, Mean())
-    cross_entropy = -model.log_likelihood(statistics) / statistics.weight
-    try:
-        entropy = _entropy_of_data(rows, model)
-    except (NoEntropy, TooLarge) as error:
-        return Projection(model, cross_entropy, reason=str(error))
-    kl = max(cross_entropy - entropy, 0.0)
     return Projection(model, entropy + kl, entropy, kl)
 
 

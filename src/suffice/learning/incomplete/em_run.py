@@ -231,10 +231,7 @@ def n_bytes(value: Any, seen: set[int] | None = None) -> int:
     seen.add(id(value))
     if isinstance(value, np.ndarray):
         return value.nbytes
-    if isinstance(value, Mapping):
-        return sum(n_bytes(x, seen) for x in value.values())
-    if isinstance(value, (list, tuple)):
-        return sum(n_bytes(x, seen) for x in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return sum(n_bytes(getattr(value, f.name), seen) for f in fields(value))
-    return 0
+        value = {f.name: getattr(value, f.name) for f in fields(value)}
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return sum(n_bytes(x, seen) for x in parts)

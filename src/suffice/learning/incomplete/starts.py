@@ -220,26 +220,19 @@ def drawn_line(
 ) -> ConditionalGaussian:
     """A line of a node that speaks of hidden numbers, drawn: they tend to stay as they were, and show in their children."""
     shape, parents = sizes(node.finite), node.reals[:-1]
-    b = np.stack([_draw_coefficients(node, r, hidden, base, rng) for r in parents], axis=-1) if parents else np.zeros((*shape, 0))
+    own, b = [r for r in parents if base(r) == base(node.name)], np.zeros((*shape, len(parents)))
+    first = next((r for r in parents if r in hidden), None)
+    for j, parent in enumerate(parents):
+        if parent in own:
+            b[..., j] = rng.uniform(0.3, NEAR_ONE, shape) / len(own)
+        elif parent not in hidden or node.name in hidden:
+            b[..., j] = (0.3 if parent in hidden else 0.1) * rng.standard_normal(shape)
+        else:
+            size = rng.uniform(0.5, 1.5, shape)
+            b[..., j] = size if parent == first else size * rng.choice([-1.0, 1.0], shape)
     if node.name in hidden and len(parents):
         inner = np.abs(b[..., [i for i, r in enumerate(parents) if r in hidden]]).sum(axis=-1, keepdims=True)
         b = b * np.minimum(1.0, NEAR_ONE / np.maximum(inner, 1e-300))
     v = (units.variance[node.name] or 1.0) * rng.uniform(0.1, 0.9, shape)
     a = units.mean[node.name] + 0.1 * np.sqrt(v) * rng.standard_normal(shape)
     return ConditionalGaussian(node.child, node.parents, a, b, v)
-
-
-def _draw_coefficients(
-    node: NodeFamily, parent: str, hidden: Collection[str], base: Callable[[str], str], rng: np.random.Generator
-) -> Array:
-    shape = sizes(node.finite)
-    own = [r for r in node.reals[:-1] if base(r) == base(node.name)]
-    if parent in own:
-        return np.asarray(rng.uniform(0.3, NEAR_ONE, shape) / len(own))
-    if parent not in hidden:
-        return np.asarray(0.1 * rng.standard_normal(shape))
-    if node.name in hidden:
-        return np.asarray(0.3 * rng.standard_normal(shape))
-    first = next(r for r in node.reals[:-1] if r in hidden)
-    size = rng.uniform(0.5, 1.5, shape)
-    return np.asarray(size if parent == first else size * rng.choice([-1.0, 1.0], shape))
