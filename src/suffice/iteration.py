@@ -7,14 +7,16 @@ the best value, interrupt it, and still take the best result so far.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.errors import FitError
 from suffice.errors.remedies import name_of
 from suffice.output.status import LINE, is_shown, patience
@@ -84,12 +86,9 @@ class Run(Generic[M]):
         """The objective after each iteration, of every start, by matplotlib; gives the axes."""
         from suffice.pictures.plots import plot_traces
 
-        starts = [("the best start" if k == 0 else "other starts", [i.objective for i in t]) for k, t in enumerate(self._starts)]
+        traces = self.traces or (self.trace,)
+        starts = [("the best start" if k == 0 else "other starts", [i.objective for i in t]) for k, t in enumerate(traces)]
         return plot_traces(ax, starts, y="objective", title=self.headline())
-
-    @property
-    def _starts(self) -> tuple[tuple[Iteration, ...], ...]:
-        return self.traces or (self.trace,)
 
     def headline(self) -> str:
         """How it ended, in a line."""
@@ -130,12 +129,37 @@ def unpack_arrays(packed: Packed) -> Any:
     return packed[1] if len(packed[1]) > 1 else packed[1][0]
 
 
-class Memory(AbstractContextManager["Memory"]):
-    """What a run remembers of its steps should it be killed: nothing. A checkpoint remembers (see `suffice.checkpoints.journal`).
+def numbers_of(value: Any) -> tuple[Array, ...]:
+    """The arrays and numbers of parameters, in mappings, tuples and fields, bit by bit, for a checkpoint."""
+    if isinstance(value, (np.ndarray, float)):
+        return (np.array(value, np.float64),)
+    parts = value if isinstance(value, tuple) else (value if isinstance(value, Mapping) else _own(value)).values()
+    return tuple(x for part in parts for x in numbers_of(part))
 
-    >>> Memory().answer(["a step"], lambda: (1, 2))
-    (1, 2)
-    """
+
+def _own(value: Any) -> dict[str, Any]:
+    """The fields that hold parameters; what they were estimated from, and variables, are none."""
+    own = {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else {}
+    return {name: part for name, part in own.items() if isinstance(part, (np.ndarray, float, Mapping))}
+
+
+def with_numbers(like: Any, numbers: Iterator[Array]) -> Any:
+    """Parameters of the same kind as others, with these numbers."""
+    if isinstance(like, np.ndarray):
+        return next(numbers).reshape(like.shape)
+    if isinstance(like, float):
+        return float(next(numbers))
+    if isinstance(like, Mapping):
+        return {name: with_numbers(part, numbers) for name, part in like.items()}
+    if isinstance(like, tuple):
+        parts = [with_numbers(part, numbers) for part in like]
+        return tuple(parts) if type(like) is tuple else type(like)(*parts)
+    own = _own(like)
+    return replace(like, **{name: with_numbers(part, numbers) for name, part in own.items()}) if own else like
+
+
+class Memory(AbstractContextManager["Memory"]):
+    """What a run remembers of its steps should it be killed: nothing. A checkpoint remembers (`suffice.checkpoints.journal`)."""
 
     def answer(
         self,

@@ -2,7 +2,7 @@
 `discriminant` is a mixture whose class is known.
 """
 
-from suffice.learning.latent.mixture_setup import Diagonal, Full, Spherical, Tied
+from suffice.learning.mixture_setup import Diagonal, Full, Spherical, Tied
 from suffice.recipes.classifiers import discriminant
 from suffice.recipes.latent.factors import factors
 from suffice.recipes.latent.hmm import hmm

@@ -46,11 +46,7 @@ class Limits(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits of a call, checked.
-
-    >>> Budget(time_limit=5.0).keywords["time_limit"]
-    5.0
-    """
+    """The limits of a call, checked."""
 
     time_limit: float | None = None
     memory_limit: int | str | None = None
@@ -90,11 +86,7 @@ NO_LIMITS = Budget()
 
 
 def bytes_of(limit: int | str | None) -> int:
-    """A number of bytes from a number, or a text such as "2 GiB"; where nothing is said, from the environment.
-
-    >>> bytes_of("2KiB"), bytes_of(100)
-    (2048, 100)
-    """
+    """A number of bytes from a number, or a text such as "2 GiB"; where nothing is said, from the environment."""
     limit = os.environ.get("SUFFICE_MEMORY_LIMIT", "1GiB") if limit is None else limit
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", str(limit), re.IGNORECASE)
     if match is None:
@@ -107,13 +99,7 @@ COPIES = 6
 
 
 def check_room(room: float, need: float, what: str, fewer: str) -> None:
-    """Refuse what needs more bytes than it may take, before it takes them.
-
-    >>> check_room(100.0, 4096.0, "this", "take fewer columns")
-    Traceback (most recent call last):
-    suffice.errors.TooLarge: this would take about 4.0 KiB of memory, and may take 100 B; take fewer columns, or more memory \
-(memory_limit)
-    """
+    """Refuse what needs more bytes than it may take, before it takes them."""
     if need > room:
         raise TooLarge(
             f"{what} would take about {bytes_in_words(need)} of memory, and may take {bytes_in_words(room)}; {fewer}, or more "
@@ -128,17 +114,7 @@ def options_of(
     call: str, given: Mapping[str, Any], kind: type, *, without: Sequence[str] = (), old: Sequence[str] = (), **usual: Any
 ) -> tuple[dict[str, Any], Budget]:
     """The keywords of a call that its `TypedDict` lists, and its limits, of which those that it is `without` are refused. What is
-    not given is as `usual`, or None; those that were called otherwise, `old`, are there only if given.
-
-    >>> options_of("search", {"time_limit": 5}, Limits)[1].time_limit
-    5
-    >>> options_of("search", {"time_limt": 5}, Limits)
-    Traceback (most recent call last):
-    suffice.errors.ArgumentError: search takes no time_limt=; did you mean 'time_limit'?
-    >>> options_of("hmm", {"checkpoint": "here"}, Limits, without=["memory_limit", "checkpoint"])
-    Traceback (most recent call last):
-    suffice.errors.ArgumentError: hmm takes no checkpoint=: its limits are time_limit, threads, progress
-    """
+    not given is as `usual`, or None; those that were called otherwise, `old`, are there only if given."""
     known = kind.__annotations__
     for name, value in given.items():
         if name not in (*known, *old):

@@ -167,11 +167,7 @@ class _Penalty(Named):
         return PenaltySum((self,)) + other
 
     def per_term(self, scopes: Sequence[tuple[str, ...]], nodes: Sequence[str]) -> Array:
-        """The strength for each term, by the names in its scope.
-
-        >>> L1({("a", "b"): 0.5}).per_term([("a",), ("a", "b")], ["a", "b"])
-        array([0. , 0.5])
-        """
+        """The strength for each term, by the names in its scope."""
         if isinstance(self.strength, float):
             return np.full(len(scopes), self.strength)
         if isinstance(self.strength, Mapping):
@@ -262,11 +258,7 @@ class PenaltySum:
 
 
 def as_penalties(penalty: Any) -> PenaltySum:
-    """What `penalty=` takes: None, a penalty, or a sum of them.
-
-    >>> as_penalties(None), as_penalties(L1(2))
-    (no penalty, L1(2.0))
-    """
+    """What `penalty=` takes: None, a penalty, or a sum of them."""
     if penalty is None:
         return PenaltySum()
     if isinstance(penalty, (_Penalty, PenaltySum)):

@@ -5,11 +5,11 @@ from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.graphs import Comparison
 from suffice.inference.sampling.boltzmann import LogNormaliser
 from suffice.iteration import Run
-from suffice.learning.ascent.em_run import EmPlan
-from suffice.learning.ascent.information import Information
 from suffice.learning.complete.lms import LmsRun
-from suffice.learning.complete.project import Projection
 from suffice.learning.em import EmRun
+from suffice.learning.graph_score import Projection
+from suffice.learning.incomplete.em_run import EmPlan
+from suffice.learning.incomplete.information import Information
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.undirected.rbm import RbmRun
 from suffice.models.questions.answers import Distribution, Marginals, MostProbable

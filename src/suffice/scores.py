@@ -159,7 +159,8 @@ class Evidence(Score):
         rows = self.prior.imagine(child, parents, seen)
         if rows is None:
             raise FitError(
-                f"the prior of this score ({_names(self.prior)}) says nothing about {child.name!r}; add one that does: "
+                f"the prior of this score ({', '.join(type(p).__name__ for p in self.prior.parts)}) says nothing about "
+                f"{child.name!r}; add one that does: "
                 "BDeu for finite nodes, BGe or NormalInverseGamma for real ones, Gamma for counts, as in "
                 f"{score_by('Evidence((BDeu(1), BGe()))', 'bdeu:1+bge')}"
             )
@@ -356,16 +357,8 @@ class GraphPosterior(Score):
 
 
 def score_of_data(score: Any) -> Any:
-    """The score without what it believes of graphs.
-
-    >>> score_of_data(GraphPosterior(BIC(), KollerFriedman()))
-    BIC()
-    """
+    """The score without what it believes of graphs."""
     return score.score if isinstance(score, GraphPosterior) else score
-
-
-def _names(prior: Prior) -> str:
-    return ", ".join(type(p).__name__ for p in prior.parts)
 
 
 def local_score(score: Any, child: Variable, parents: Sequence[Variable], statistics: Statistics) -> float:

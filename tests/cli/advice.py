@@ -571,7 +571,7 @@ em(Template("ill[-1] -> ill"), seq, prior=LogisticNormal(), first=Stationary())
 
 NOT_TAKEN: dict[str, tuple[str, ...]] = {
     "takes a model or rows too large for a test of all messages; tests of the room draw, or cut, as advised": (
-        "incomplete/expected/completions.py: a row lacks",
+        "incomplete/completions.py: a row lacks",
         "inference/finite/junction_tree.py: the junction tree",
         "inference/finite/junction_tree.py: the tables of",
         "inference/finite/logs.py: a product of",
@@ -590,7 +590,7 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
     ),
     "comes after so many iterations, or such numbers, that no small table is sure to bring it about": (
         "incomplete/chains/linear_rows.py: … needs numbers",
-        "learning/ascent/identified.py: the variance",
+        "learning/incomplete/coordinates.py: the variance",
         "learning/chains/chain_problem.py: …, as so few",
         "learning/conditional/discriminative.py: Σ log p",
         "learning/em.py: the coefficients",
@@ -609,7 +609,7 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "families/regressions/linear_moments.py: … cannot be fitted",
         "families/regressions/responses.py: : declare it",
         "incomplete/chains/linear_states.py: … is of states",
-        "learning/complete/project.py: … is real",
+        "learning/graph_score.py: … is real",
         "learning/chains/stationary.py: … is for tables",
         "models/parts/sharing.py: … has the state",
         "models/questions/exact.py: leave",
@@ -619,7 +619,7 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "incomplete/chains/linear_rows.py: …: a sequence shows",
         "incomplete/chains/linear_states.py: …: … begins",
         "learning/chains/chain_problem.py: … of … is fitted",
-        "learning/incomplete/missing_mechanism.py: whether … is missing depends on itself",
+        "learning/incomplete/task.py: whether … is missing depends on itself",
         "models/chains/chain_forecast.py: … has",
         "models/chains/chain_parts.py: … is of real",
         "models/estimated.py: the parameters",

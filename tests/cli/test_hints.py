@@ -160,7 +160,7 @@ PYTHON_ONLY = {
     "estimators", "exponential", "cli", "errors/remedies.py", "kernels",
     *(f"recipes/{n}.py" for n in ("classifiers", "compared_fits", "cross_validation", "learn")),
     *(f"recipes/latent/{n}.py" for n in ("factors", "hmm", "mixture")),
-    *(f"learning/{n}.py" for n in ("gradient", "graph_score", "complete/lms", "complete/plates", "complete/project")),
+    *(f"learning/{n}.py" for n in ("gradient", "graph_score", "complete/lms", "complete/plates")),
     *(f"models/{n}.py" for n in ("undirected/features",)),
     "graphs/text.py", "structure/order_mcmc.py", "pictures/svg.py",
 }  # fmt: skip

@@ -420,7 +420,7 @@ def steps(of: type = Step) -> list[type]:
     return [s for sub in of.__subclasses__() for s in (sub, *steps(sub))]
 
 
-ELSEWHERE = {"Each", "ExpectFinite", "ScanTables", "Stretches", "_FirstImpossible"}
+ELSEWHERE = {"Each", "ScanTables", "Stretches", "_FirstImpossible"}
 """Steps that other tests pickle: of functions, of tables with many cells, of starts of regressions of many rows, of
 impossible rows."""
 

@@ -197,7 +197,7 @@ def test_components_that_are_too_many_stay_with_the_rows(passes, monkeypatch) ->
         with pytest.warns(sf.SufficeNote, match="each iteration passes over the rows"):
             run = sf.em(graph, data, **how)
         assert passes[0] == "Reduce"
-        assert set(passes[1:]) == {"ExpectFinite"}
+        assert set(passes[1:]) == {"ReduceAndExpect"}
         assert len(passes) <= 1 + run.n_iterations + 2
         assert run.log_likelihood == pytest.approx(here.log_likelihood, rel=1e-10)
         for node in here.model:

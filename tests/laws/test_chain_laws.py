@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.errors import FitError, TooLarge
 from suffice.graphs.lagged import variable_and_lag
-from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.chains.chain_problem import ChainProblem, chain_problem_of
+from suffice.learning.incomplete.coordinates import Atlas
 from tests.chain_oracles import MOST, Case, Enumeration, Kinds, Rows, random_case
 
 pytestmark = pytest.mark.filterwarnings("ignore::suffice.errors.SufficeNote")

@@ -11,6 +11,13 @@ import pyarrow.csv
 import pytest
 
 import suffice as sf
+from suffice.families.categorical import Table
+from suffice.incomplete.numbers.patterns import connected_sets
+from suffice.incomplete.rows import best, pick_codes, support
+from suffice.inference.finite.network import Network
+from suffice.learning.incomplete.em_run import n_bytes
+from suffice.learning.incomplete.starts import alike, far_apart, nearest_pairs
+from suffice.limits import bytes_of, check_room
 from tests.oracles import with_gaps
 
 COINS = sf.Dag("coin -> a; coin -> b; coin -> c")
@@ -317,3 +324,35 @@ def test_a_family_that_rows_show_whole_keeps_its_posterior() -> None:
     for name in ("b", "x"):
         with pytest.raises(sf.SufficeError, match="has no posterior"):
             model[name].interval(0.9)
+
+
+def test_rows_lie_far_apart_and_states_are_paired() -> None:
+    points, weight = np.array([[0.0], [0.0], [9.0]]), np.array([1.0, 0.0, 1.0])
+    assert far_apart(points, weight, 2, 0, np.random.default_rng(0)) == [0, 2]
+    assert nearest_pairs(np.array([[3.0, 1.0], [1.0, 2.0]])).tolist() == [1, 0]
+    assert nearest_pairs(np.roll(np.ones((7, 7)) - np.eye(7), 1, axis=1)).tolist() == [1, 2, 3, 4, 5, 6, 0]
+    h, x = sf.Finite("h", ["a", "b"]), sf.Finite("x", ["u", "v"])
+    cpds = {"h": Table(h, (), [0.5, 0.5]), "x": Table(x, (h,), [[0.3, 0.7], [0.3, 0.7]])}
+    assert alike(sf.Dag("h -> x"), {"h": h, "x": x}, "h", cpds) == [("a", "b")]
+
+
+def test_missing_variables_that_share_families_hang_together() -> None:
+    assert [sorted(s) for s in connected_sets(frozenset("abcd"), ["ab", "bx", "xc", "cd"])] == [["a", "b"], ["c", "d"]]
+
+
+def test_rows_that_are_impossible_have_no_states() -> None:
+    tables = [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))]
+    rows = np.array([[0, 1], [-1, 1], [1, -1]], np.int32)
+    assert support(Network.of([2, 2], tables), rows)[0].tolist() == [True, False, False]
+    assert best(np.array([[0.25, 0.75], [0.5, 0.5], [np.nan, np.nan]])).tolist() == [1, 0, -1]
+    drawn = pick_codes(np.array([[0.25, 0.75, 0.0], [0.25, 0.75, 0.0], [np.nan] * 3]), np.array([0.2, 0.9, 0.5]))
+    assert drawn.tolist() == [0, 1, -1]
+
+
+def test_bytes_are_counted_once_and_refused_with_their_size() -> None:
+    x = np.zeros(4)
+    assert n_bytes({"a": x, "b": (x, np.zeros(1))}) == 40
+    assert (bytes_of("2KiB"), bytes_of(100)) == (2048, 100)
+    refusal = "this would take about 4.0 KiB of memory, and may take 100 B; take fewer columns, or more memory"
+    with pytest.raises(sf.SufficeError, match=refusal):
+        check_room(100.0, 4096.0, "this", "take fewer columns")

@@ -15,7 +15,7 @@ import suffice as sf
 from suffice import Count, Finite
 from suffice.errors import SufficeNote
 from suffice.families.by_hand import Regression
-from suffice.incomplete.expected.expectations import IncompleteRows
+from suffice.incomplete.expectations import IncompleteRows
 
 pytestmark = pytest.mark.filterwarnings("ignore::suffice.errors.SufficeNote")
 

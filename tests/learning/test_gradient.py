@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.em import em
 from suffice.learning.gradient import LBFGS, Projected, gradient, project_rows
+from suffice.learning.incomplete.coordinates import Atlas
 from suffice.learning.incomplete.problem import problem_of
 from tests.oracles import random_net, random_rows
 

@@ -11,10 +11,10 @@ import pytest
 
 import suffice as sf
 from suffice.families.categorical import Table
-from suffice.learning.ascent import information as module
-from suffice.learning.ascent.coordinates import Atlas
-from suffice.learning.ascent.information import observed_information
 from suffice.learning.em import em
+from suffice.learning.incomplete import information as module
+from suffice.learning.incomplete.coordinates import Atlas
+from suffice.learning.incomplete.information import observed_information
 from suffice.learning.incomplete.problem import problem_of
 from tests.learning.test_gradient import CASES, holes, hybrid_problem, latent_classes
 

@@ -15,7 +15,7 @@ from scipy.stats import multivariate_normal, poisson
 import suffice as sf
 from suffice.errors import FitError, MissingCells, ModelError, SufficeError
 from suffice.exponential import Poisson
-from suffice.learning.complete.project import Projection, project
+from suffice.learning.graph_score import Projection, project
 from suffice.models.questions.expected import Expected, entropy_terms
 from suffice.statistics.derived import RowFormula
 from tests import hybrid_oracles, oracles

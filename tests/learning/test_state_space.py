@@ -18,9 +18,10 @@ from suffice.families.by_hand import Gaussian
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, Stationary
-from suffice.learning.ascent.climb import Squarem
-from suffice.learning.ascent.coordinates import Atlas
+from suffice.incomplete.numbers.units import columns_below
 from suffice.learning.chains.chain_problem import chain_problem_of
+from suffice.learning.incomplete.climb import Squarem
+from suffice.learning.incomplete.coordinates import Atlas
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_reading import ChainReading
 from suffice.models.chains.linear_answers import draw_numbers, settled_numbers
@@ -492,3 +493,8 @@ def test_single_entries_are_the_exact_maximisers() -> None:
 def test_refusals(call: Any, words: str) -> None:
     with pytest.raises((FitError, ModelError), match=words):
         call()
+
+
+def test_hidden_numbers_are_measured_like_the_nearest_column_below() -> None:
+    below = columns_below(Template("trend[-1] -> trend; trend[-1] -> level; level -> y"), ["trend", "level"], ["y"])
+    assert below == {"trend": "y", "level": "y"}

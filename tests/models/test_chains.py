@@ -16,8 +16,8 @@ import pytest
 
 import suffice as sf
 from suffice.errors import DataError, SufficeError, SufficeNote
-from suffice.learning.ascent.information import observed_information
 from suffice.learning.chains.chain_problem import chain_problem_of
+from suffice.learning.incomplete.information import observed_information
 from tests.toy_engine import toy
 
 ROLLS = list("315116246446644245311321631164152133625144543631656626566666")

@@ -18,9 +18,9 @@ from suffice.estimators import HMM
 from suffice.incomplete.chains import chain_batches
 from suffice.incomplete.first_slices import Given, Stationary
 from suffice.kernels.chains.state_normals import CHUNK, score_normals, sum_normals
-from suffice.learning.ascent.climb import evaluate
 from suffice.learning.chains.chain_covariance import StateProblem
-from suffice.learning.latent.mixture_setup import Kind
+from suffice.learning.incomplete.climb import evaluate
+from suffice.learning.mixture_setup import Kind
 from suffice.models.chain import Chain
 from suffice.recipes.latent.hmm import hmm
 

@@ -20,9 +20,9 @@ from suffice.errors import SufficeNote
 from suffice.families.categorical import Table
 from suffice.families.poisson import PoissonRates
 from suffice.families.regressions.fitted import Pass
-from suffice.incomplete.expected import completions, expected_moments
-from suffice.incomplete.expected.completions import CodedRows, FiniteCompletions, ReduceRows, condense_rows, theta_of
-from suffice.incomplete.expected.expectations import IncompleteRows, spread
+from suffice.incomplete import completions, expected_moments
+from suffice.incomplete.completions import FiniteCompletions, ReduceRows, condense_rows, theta_of
+from suffice.incomplete.expectations import IncompleteRows, spread
 from suffice.iteration import Progress
 from suffice.learning.incomplete.problem import problem_of
 from suffice.recipes.structural.structural_em import StructuralRun, structural_em
@@ -144,7 +144,7 @@ def test_huge_tables_are_lists_of_cells(monkeypatch: pytest.MonkeyPatch) -> None
     assert first is not None
     seen = first.gather([Request(("v0", "v1", "v2"))]).counts(("v0", "v1", "v2"))
     dense = here.gather([Request(("v0", "v1", "v2"))]).counts(("v0", "v1", "v2"))
-    monkeypatch.setattr("suffice.incomplete.expected.expectations.DENSE", 4)
+    monkeypatch.setattr("suffice.incomplete.expectations.DENSE", 4)
     sparse = here.gather([Request(("v0", "v1", "v2"))]).counts(("v0", "v1", "v2"))
     assert sparse.keys is not None
     np.testing.assert_allclose(sparse.dense(), dense.values)
@@ -192,7 +192,7 @@ def test_scores_of_expected_tables_are_those_of_their_statistics() -> None:
 @pytest.mark.parametrize("crowd", [1, 99])
 def test_expected_moments_are_regressions(crowd: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether rows that lack the same cells are summed up or not."""
-    monkeypatch.setattr("suffice.incomplete.expected.completions.CROWD", crowd)
+    monkeypatch.setattr("suffice.incomplete.completions.CROWD", crowd)
     rng = np.random.default_rng(0)
     mean, root = np.array([1e6, 0.0, -3.0]), rng.normal(size=(3, 3))
     covariance = root @ root.T
@@ -249,7 +249,7 @@ def test_rows_of_many_blocks_are_summed_up_to_few(monkeypatch: pytest.MonkeyPatc
     cpds = problem.cpds(problem.first())
     requests = [Request(("g", "k")), Request(("k",), ("x", "y")), Request((), ("x", "y"))]
     few = IncompleteRows(data, data.schema)
-    monkeypatch.setattr("suffice.incomplete.expected.completions.CROWD", 40_000)
+    monkeypatch.setattr("suffice.incomplete.completions.CROWD", 40_000)
     every = IncompleteRows(data, data.schema)
     assert len(few.rows.weights) < 0.5 * len(every.rows.weights)
     a, b = (rows.under(cpds).gather(requests) for rows in (few, every))
@@ -768,7 +768,8 @@ def test_parts_do_not_change_what_is_expected(monkeypatch: pytest.MonkeyPatch) -
     rng = np.random.default_rng(3)
     bn = random_network(rng)
     data = with_gaps(bn, 100, 0.4, rng)
-    rows = CodedRows.of(data, ReduceRows.over(tuple(bn.variables.values()), data))
+    step = ReduceRows.over(tuple(bn.variables.values()), data)
+    rows = step.encode(data.distinct(), data)
     theta = theta_of(cpds_of(bn), rows.variables)
     told: list[str] = []
     monkeypatch.setattr(completions, "MANY", 2)

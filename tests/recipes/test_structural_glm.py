@@ -15,7 +15,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import FitError, SufficeNote
-from suffice.incomplete.expected.expectations import IncompleteRows
+from suffice.incomplete.expectations import IncompleteRows
 from suffice.structure.search import problem_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::suffice.errors.SufficeNote")

@@ -22,10 +22,10 @@ from suffice.formats import load
 from suffice.graphs import compare
 from suffice.incomplete.first_slices import Diffuse
 from suffice.kernels import ESSENTIAL, warm
-from suffice.learning.ascent.climb import Squarem
 from suffice.learning.em import em
 from suffice.learning.fit import fit
 from suffice.learning.graph_score import score
+from suffice.learning.incomplete.climb import Squarem
 from suffice.models.chain import Chain
 from suffice.models.divergence import kl
 from suffice.models.networks import BayesNet

@@ -236,10 +236,8 @@ class JointNormals(ClassNormals):
 
 
 def inverses(root: Array) -> Array:
-    """The inverses of lower triangular matrices, all at once.
-
-    A call of LAPACK for each would cost more: threads of the BLAS that wait for each other over a matrix of ten columns.
-    """
+    """The inverses of lower triangular matrices, all at once. A call of LAPACK for each would cost more: threads of the BLAS that
+    wait for each other over a matrix of ten columns."""
     result = np.zeros_like(root)
     for i in range(root.shape[1]):
         result[:, i, i] = 1.0
@@ -298,8 +296,7 @@ class ClassParameters(NamedTuple):
 
 
 class ClassSums(NamedTuple):
-    """What a pass over the rows adds up: ln p(rows), ln p(rows, most probable classes) − ln p(rows), the weight of each class,
-    and the parts' statistics."""
+    """Sums over rows: ln p(rows), ln p(rows, most probable classes) − ln p(rows), weights of classes, the parts' statistics."""
 
     log_likelihood: float
     hard: float
@@ -401,10 +398,8 @@ class ClassLogLikelihood(Step[float]):
 
 @dataclass(frozen=True, eq=False)
 class ClassComponents:
-    """Rows with a hidden class, as components (`suffice.incomplete.components`) whose rows each expectation passes over.
-
-    `base` is Σ −ln x! of the counts; `label` a column that shows the class of some rows.
-    """
+    """Rows with a hidden class, as components (`suffice.incomplete.components`) whose rows each expectation passes over. `base`
+    is Σ −ln x! of the counts; `label` a column that shows the class of some rows."""
 
     data: Data
     base: float

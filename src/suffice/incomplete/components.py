@@ -16,19 +16,18 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.engines.engine import Block, Step
 from suffice.engines.gather import Groups
-from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, note
-from suffice.errors.remedies import INTO_BINS
+from suffice.errors import ModelError, TooLarge, bytes_in_words, listing
 from suffice.families import family_of
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
-from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
 from suffice.limits import COPIES
 from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
-from suffice.variables import Finite, NotNormal, Variable
+from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +116,8 @@ def log_likelihood(counts: Array, cells: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class NodeFamily:
-    """A variable and its parents. Its statistic is of `reals` within each configuration of `finite`, or counts of `finite`.
-
-    It takes part by a table, by a normal distribution, or by what its family says of completed rows.
-    """
+    """A variable and its parents. Its statistic is of `reals` within each configuration of `finite`, or counts of `finite`. It
+    takes part by a table, by a normal distribution, or by what its family says of completed rows."""
 
     name: str
     child: Variable
@@ -198,27 +195,6 @@ def nodes_of(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str,
     return result
 
 
-def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str, NodeFamily]) -> None:
-    """Refuse missing numbers that are neither normal nor counts and have children. Normal ones under regressions are integrated
-    over points, counts are summed, which is said."""
-    counts = []
-    for node in nodes.values():
-        if node.by_rows and not isinstance(node.child, Finite) and missing.get(node.name) and dag.children(node.name):
-            if isinstance(node.child, NotNormal) and node.child.whole:
-                counts.append(node.name)
-                continue
-            kind = repr(node.family).partition("(")[0]
-            raise FitError(
-                f"cells of {node.name!r} are missing, which is neither Gaussian nor a count but {kind} and has children: "
-                f"such numbers cannot be integrated; fill them, or cut {node.name!r} {INTO_BINS}"
-            )
-    under = {v.name: node.name for node in nodes.values() if node.by_rows for v in node.parents if missing.get(v.name)}
-    if counts:
-        note(f"{summed_in_words()}: {listing(counts)}")
-    if numbers := {v: child for v, child in under.items() if nodes[v].normal}:
-        note(f"{integrated_in_words()}: {listing(list(numbers))}")
-
-
 class Line(NamedTuple):
     """A normal node's parameters by configuration: intercept (q,), coefficients (q, parents), variance (q,)."""
 
@@ -248,10 +224,7 @@ class Theta:
 
     @staticmethod
     def of(
-        nodes: Mapping[str, NodeFamily],
-        tables: FlatTables,
-        cpds: Mapping[str, Cpd],
-        scaled: Callable[[NodeFamily, Any], Cpd],
+        nodes: Mapping[str, NodeFamily], tables: FlatTables, cpds: Mapping[str, Cpd], scaled: Callable[[NodeFamily, Any], Cpd]
     ) -> Theta:
         """The parameters of these distributions; those that are no tables are `scaled`."""
         cells, others = np.empty(tables.n_cells), {}
@@ -280,10 +253,8 @@ class Theta:
 
 
 class Expectation(NamedTuple):
-    """What rows are expected to count under some parameters, and ln p of what they show. Expectations add.
-
-    Counts of all tables, in one array; moments of scaled columns by node; steps of families that take steps of their own.
-    """
+    """What rows are expected to count under some parameters, and ln p of what they show. Expectations add. Counts of all tables,
+    in one array; moments of scaled columns by node; steps of families that take steps of their own."""
 
     log_likelihood: float
     cells: Array
@@ -304,10 +275,8 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReducedComponents:
-    """Components of rows that a step reduces, and holds where they are near and fit into memory.
-
-    `constant` is what ln p of the observed cells has besides that of the scaled ones; among parts, the first has it.
-    """
+    """Components of rows that a step reduces, and holds where they are near and fit into memory. `constant` is what ln p of the
+    observed cells has besides that of the scaled ones; among parts, the first has it."""
 
     step: Any
     reduced: Any
@@ -326,6 +295,17 @@ class ReducedComponents:
     def shown_nowhere(self) -> Shown:
         """What is shown, as of parts besides the first: nothing is counted."""
         return self.shown._replace(counts=np.zeros_like(self.shown.counts), moments={})
+
+
+@dataclass(frozen=True, eq=False)
+class ReduceAndExpect(Step[Expectation]):
+    """What the rows of each block are expected to add that are reduced again for each expectation."""
+
+    reduce: Any
+    theta: Theta
+
+    def of(self, block: Block) -> Expectation:
+        return self.reduce.expect(block, self.theta)  # type: ignore[no-any-return]
 
 
 class Components(Protocol):

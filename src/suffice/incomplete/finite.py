@@ -3,7 +3,9 @@
 A reduction is all that an E-step needs of incomplete rows, an additive statistic: families all of whose cells a row shows are
 counted; what is missing falls into components (`kernels.components`), distinct ones of which are kept with the weight of the rows
 that have them. So iterations need no rows. The E-step runs programs for the shapes (`kernels.bucket_trees`), which are made once
-if they fit into memory, under any tables.
+if they fit into memory, under any tables. Where rows are in other processes and differ so much that their components would take
+more than `MOST` bytes, or more than there is room for, an E-step is a fold: each block is reduced, and what it is expected to
+count adds.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from suffice.basis.arrays import Array, Ints
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, Sum
 from suffice.engines.steps.blocks import in_order
-from suffice.errors import FitError, TooLarge, bytes_in_words, listing
-from suffice.incomplete.components import Expectation, FlatTables, Shown, Theta, log_likelihood
+from suffice.errors import FitError, TooLarge, bytes_in_words, listing, note
+from suffice.incomplete.components import Expectation, FlatTables, ReduceAndExpect, Shown, Theta, log_likelihood
 from suffice.statistics.counts import distinct
 
 Places = npt.NDArray[np.int32]
@@ -45,10 +47,8 @@ START = "; give another start, or one without zeros"
 @dataclass(frozen=True, eq=False)
 class Reduction:
     """What incomplete rows say: counts of complete families and of single states, and components with their weights, by shape.
-
     Shapes and records are as in `kernels.components`: `shape_at[0]` of them, the i-th from `shape_at[1 + i]` on. Shapes are in
-    the order of their variables, the records of a shape in that of their places: equal rows have equal reductions.
-    """
+    the order of their variables, the records of a shape in that of their places: equal rows have equal reductions."""
 
     tables: FlatTables
     counts: Array
@@ -67,19 +67,11 @@ class Reduction:
     overfull: bool = False
     """and whether some that took more were forgotten."""
 
-    @property
-    def n_records(self) -> int:
-        return len(self.multiplicity)
-
     def shape(self, number: int) -> tuple[Places, Places]:
         """The variables of a shape, and the families that touch them."""
         at = int(self.shape_at[1 + number])
         m, end = int(self.shapes[at]), int(self.shape_at[2 + number])
         return self.shapes[at + 2 : at + 2 + m], self.shapes[at + 2 + m : end]
-
-    def places(self, record: int) -> Places:
-        """For each family of its shape where in its table the observed states of a record lead."""
-        return self.records[self.record_at[1 + record] : self.record_at[2 + record]]
 
     def only(self, some: npt.NDArray[Any]) -> Reduction:
         """The same with only some of the records, in this order."""
@@ -118,10 +110,8 @@ class Reduction:
 
 
 class ComponentTable:
-    """Rows as they come, in arrays that grow: a sum under way, which takes in whatever is added to it.
-
-    Components that take more than `most` bytes are forgotten, and `overfull` says so; what complete families count is kept.
-    """
+    """Rows as they come, in arrays that grow: a sum under way, which takes in whatever is added to it. Components that take more
+    than `most` bytes are forgotten, and `overfull` says so; what complete families count is kept."""
 
     def __init__(self, tables: FlatTables, most: float = np.inf) -> None:
         self.tables, self.most, self.overfull = tables, most, False
@@ -200,15 +190,23 @@ class ComponentTable:
 
     def _grow(self) -> None:
         """Twice the room, for whatever is more than half full."""
+        from suffice.kernels.counting.components import rehash
+
         n_shapes, n_records = int(self.shape_at[0]), int(self.record_at[0])
-        self.shapes = _longer(self.shapes, int(self.shape_at[1 + n_shapes]) + self.least)
-        self.records = _longer(self.records, int(self.record_at[1 + n_records]) + self.least)
-        for name in ("shape_at", "shape_key"):
-            setattr(self, name, _longer(getattr(self, name), n_shapes + self.least))
-        for name in ("record_at", "record_shape", "multiplicity", "record_key"):
-            setattr(self, name, _longer(getattr(self, name), n_records + self.least))
-        self.shape_slots = _more_slots(self.shape_slots, n_shapes, self.least, self.shape_key)
-        self.record_slots = _more_slots(self.record_slots, n_records, self.least, self.record_key)
+        used = {"shapes": int(self.shape_at[1 + n_shapes]), "records": int(self.record_at[1 + n_records])}
+        used |= dict.fromkeys(("shape_at", "shape_key"), n_shapes)
+        used |= dict.fromkeys(("record_at", "record_shape", "multiplicity", "record_key"), n_records)
+        for name, n in used.items():
+            array, need = getattr(self, name), n + self.least
+            if 2 * need > len(array):
+                longer = np.zeros(2 * len(array) + need, array.dtype)
+                longer[: len(array)] = array
+                setattr(self, name, longer)
+        for name, n, keys in (("shape_slots", n_shapes, self.shape_key), ("record_slots", n_records, self.record_key)):
+            if 4 * (n + self.least) > len(getattr(self, name)):
+                more = np.full(4 * len(getattr(self, name)), -1, np.int64)
+                rehash(n, keys, more)
+                setattr(self, name, more)
 
     def reduction(self) -> Reduction:
         """What was collected."""
@@ -233,6 +231,9 @@ class Reduce(Step[ComponentTable]):
     def of(self, block: Block) -> ComponentTable:
         return ComponentTable(self.tables, self.most).add(block)
 
+    def expect(self, block: Block, theta: Theta) -> Expectation:
+        return FiniteComponents(self.of(block).reduction(), 1).expect(theta)
+
     def __call__(self, blocks: Iterable[Block]) -> Sum[ComponentTable]:
         if not self.exact:
             return super().__call__(blocks)
@@ -240,6 +241,9 @@ class Reduce(Step[ComponentTable]):
         for block in blocks:
             total.exact = (total.exact or ComponentTable(self.tables, self.most)).add(block)
         return total
+
+
+_NARROW = np.append(np.arange(255, dtype=np.int32), np.int32(-1))
 
 
 def code_rows(columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], n_rows: int) -> npt.NDArray[np.int32]:
@@ -252,35 +256,11 @@ def code_rows(columns: Mapping[str, npt.NDArray[Any]], names: Sequence[str], n_r
     codes = np.full((n_rows, len(names)), -1, np.int32)
     for j, name in enumerate(names):
         column = columns.get(name)
-        if column is None:
-            continue
-        most = np.iinfo(column.dtype).max
-        if most == 255:
+        if column is not None and column.dtype == np.uint8:
             codes[:, j] = _NARROW[column]
-        else:
-            codes[:, j] = np.where(column == most, -1, column.astype(np.int64))  # unsigned ones have no −1
+        elif column is not None:  # unsigned ones have no −1
+            codes[:, j] = np.where(column == np.iinfo(column.dtype).max, -1, column.astype(np.int64))
     return codes
-
-
-_NARROW = np.append(np.arange(255, dtype=np.int32), np.int32(-1))
-
-
-def _longer(array: npt.NDArray[Any], used: int) -> npt.NDArray[Any]:
-    if 2 * used <= len(array):
-        return array
-    longer = np.zeros(2 * len(array) + used, array.dtype)
-    longer[: len(array)] = array
-    return longer
-
-
-def _more_slots(slots: Ints, n: int, least: int, keys: npt.NDArray[np.uint64]) -> Ints:
-    from suffice.kernels.counting.components import rehash
-
-    if 4 * (n + least) <= len(slots):
-        return slots
-    more = np.full(4 * len(slots), -1, np.int64)
-    rehash(n, keys, more)
-    return more
 
 
 class Programs(NamedTuple):
@@ -297,26 +277,29 @@ class Programs(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FiniteComponents:
-    """The components of a reduction; see `suffice.incomplete.components`.
-
-    >>> from suffice.engines.engine import Block
-    >>> from suffice import Finite
-    >>> x = Finite("x", ["a", "b"])
-    >>> tables = FlatTables.of([x], [(x,)])
-    >>> rows = Reduce(tables, True).of(Block({"x": np.array([0, 255], np.uint8)})).reduction()
-    >>> rows.counts, FiniteComponents(rows).expect(Theta(tables, np.array([0.25, 0.75]))).cells
-    (array([1., 0.]), array([1.25, 0.75]))
-    """
+    """The components of a reduction, or those of `rows` that are reduced again for each expectation, of which there are too many
+    to be here; see `suffice.incomplete.components`."""
 
     reduction: Reduction
     threads: int | None = None
-    passes: ClassVar[int] = 0
+    rows: Data | None = None
 
     @classmethod
     def of(cls, rows: Data, tables: FlatTables, threads: int | None, room: float = np.inf) -> FiniteComponents:
         """The components of rows, which are passed over once."""
         step = Reduce(tables, not rows.weighted or rows.whole_weights, room if rows.engine.near else min(room, MOST))
-        return cls(rows.fold(step, threads=threads, what="reducing rows").reduction(), threads)
+        reduction = rows.fold(step, threads=threads, what="reducing rows").reduction()
+        if not reduction.overfull:
+            return cls(reduction, threads)
+        note(
+            f"what is missing in the rows differs so much that it would take more than {bytes_in_words(float(reduction.most))} "
+            "in one place: each iteration passes over the rows"
+        )
+        return cls(reduction, threads, rows.hold())
+
+    @property
+    def passes(self) -> int:
+        return int(self.rows is not None)
 
     @cached_property
     def shown(self) -> Shown:
@@ -325,6 +308,8 @@ class FiniteComponents:
         return Shown(r.counts, {}, {v.name: part for v, part in parts}, r.weight, r.n_empty)
 
     def expect(self, theta: Theta) -> Expectation:
+        if self.rows is not None:
+            return self.rows.fold(ReduceAndExpect(Reduce(theta.tables, exact=False), theta), threads=self.threads)
         r, more, logs, first = self.reduction, np.zeros(len(theta.cells)), 0.0, 0
         while first < r.shape_at[0]:
             programs = self.programs or self._make_programs(first)  # of all shapes, or of some at a time, made again
@@ -343,9 +328,14 @@ class FiniteComponents:
 
     def parts(self, n: int) -> list[FiniteComponents]:
         """Every n-th component; complete families are in the first part."""
+        if self.rows is not None and n > 1:
+            raise FitError(
+                "Incremental(batches) cannot be used here: the rows are elsewhere, or too different to be here; leave it out"
+            )
         r = self.reduction
-        n = max(1, min(n, r.n_records))
-        parts = [r.only(np.arange(i, r.n_records, n)) for i in range(n)]
+        n_records = len(r.multiplicity)
+        n = max(1, min(n, n_records))
+        parts = [r.only(np.arange(i, n_records, n)) for i in range(n)]
         rest = [replace(part, counts=np.zeros_like(r.counts)) for part in parts[1:]]
         return [replace(self, reduction=part) for part in (parts[0], *rest)]
 
@@ -355,7 +345,8 @@ class FiniteComponents:
         variables, families = r.shape(int(r.record_shape[record]))
         missing = {tables.variables[v].name for v in variables.tolist()}
         shown: dict[str, str] = {}
-        for f, place in zip(families.tolist(), r.places(record).tolist(), strict=True):
+        places = r.records[r.record_at[1 + record] : r.record_at[2 + record]]  # where in tables what is observed leads
+        for f, place in zip(families.tolist(), places.tolist(), strict=True):
             scope = tables.families[f]
             digits = np.unravel_index(place - int(tables.table_start[f]), [v.n_states for v in scope])
             shown |= {v.name: v.states[int(d)] for v, d in zip(scope, digits, strict=True) if v.name not in missing}
@@ -368,16 +359,6 @@ class FiniteComponents:
         """The programs of all shapes, if they fit into memory."""
         whole = self._make_programs(0)
         return whole if whole.last == self.reduction.shape_at[0] else None
-
-    def _split(self, start: int, end: int, at: Ints) -> list[tuple[int, int]]:
-        """The records of these shapes in parts of like cost: how many does not depend on the number of threads."""
-        first, last = np.searchsorted(self.reduction.record_shape, [start, end]).tolist()
-        length = np.diff(at[start : end + 1])
-        cost = np.cumsum(np.concatenate([[0], length[self.reduction.record_shape[first:last] - start]]))
-        n = int(min(PARTS, max(1, cost[-1] // WORTH), max(1, 2**27 // max(1, self.reduction.tables.n_cells))))
-        ends = first + np.searchsorted(cost, cost[-1] * np.arange(1, n) / n)
-        bounds = [first, *ends.tolist(), last]
-        return [(a, b) for a, b in pairwise(bounds) if b > a]
 
     def _make_programs(self, first: int) -> Programs:
         """The programs of as many shapes from `first` on as the limit allows, of one at least."""
@@ -409,7 +390,12 @@ class FiniteComponents:
             pool = longer
         header = pool[at[first:done][:, None] + np.arange(3)] if done > first else np.zeros((1, 3), np.int32)
         most = int((header[:, 1].astype(np.int64) + 2 * header[:, 2].astype(np.int64)).max())
-        return Programs(first, done, at, pool[: at[done]], most, self._split(first, done, at))
+        # records in parts of like cost: how many does not depend on the number of threads
+        low, high = np.searchsorted(r.record_shape, [first, done]).tolist()
+        cost = np.cumsum(np.concatenate([[0], np.diff(at[first : done + 1])[r.record_shape[low:high] - first]]))
+        n = int(min(PARTS, max(1, cost[-1] // WORTH), max(1, 2**27 // max(1, la.n_cells))))
+        bounds = [low, *(low + np.searchsorted(cost, cost[-1] * np.arange(1, n) / n)).tolist(), high]
+        return Programs(first, done, at, pool[: at[done]], most, [(a, b) for a, b in pairwise(bounds) if b > a])
 
 
 def _expect_part(part: tuple[int, int], programs: Programs, r: Reduction, tables: Array) -> tuple[Array, float, int]:

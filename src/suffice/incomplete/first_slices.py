@@ -93,11 +93,8 @@ def stationary(matrix: Array) -> Array:
 
 
 def pull_of_start(matrix: Array, pi: Array, counts: Array) -> Array:
-    """M · ∂ (Σ counts ln π) / ∂M: how a transition's logarithms move the likelihood of starts that are stationary.
-
-    With Z = (I − M + 1 π)⁻¹ and g = counts / π it is M[s, s'] π[s] (Z g)[s'] (Schweitzer 1968, Journal of Applied Probability
-    5, p. 401).
-    """
+    """M · ∂ (Σ counts ln π) / ∂M: how a transition's logarithms move the likelihood of starts that are stationary. With Z = (I −
+    M + 1 π)⁻¹ and g = counts / π it is M[s, s'] π[s] (Z g)[s'] (Schweitzer 1968, Journal of Applied Probability 5, p. 401)."""
     g = np.divide(counts, pi, out=np.zeros_like(counts), where=counts > 0)
     pull = np.linalg.solve(np.eye(len(pi)) - matrix + pi[None, :], g)
     return np.asarray(pi[:, None] * matrix * pull[None, :])

@@ -4,6 +4,10 @@ Where all cells are finite, the part of the network is found row by row on which
 that observed ones cut off. Each different part is arranged once, and so many rows with the same cells observed cost little more
 than their tables. The missing cells of rows may be filled in: each by its most probable state, or all of a row together.
 
+A row selects a part of each factor's table, and so it is often known from the factors with zeros alone whether it is possible
+(`support`). If a part is nothing but zeros, it is not. If the parts that have zeros have other cells, too, and share no
+unobserved variable, it is: take such a cell of each. Only what lies between needs an inference.
+
 Where some are numbers (`Densities`), what is observed of the real nodes cuts them into blocks, and rows share most of these: each
 is worked on once for all rows that have it and agree in its finite parents. Rows that observe the same finite variables then
 share an elimination of the others, with an axis for the rows. Whoever knows more of the rows says it `beside`: factors over
@@ -23,12 +27,43 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Bools
 from suffice.errors import ModelError, TooLarge
-from suffice.incomplete.support import support
 from suffice.inference.finite.logs import LogFactor, log_factors, log_joint, shares
 from suffice.inference.finite.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
 from suffice.inference.finite.questions import DONE, IMPOSSIBLE, Codes, in_rows, most_probable, posteriors
 from suffice.inference.numbers.hybrid import GaussianBlock, Hybrid, ManyConfigurations, block_of, condition_block, density
 from suffice.statistics.counts import alike, keys_of
+
+MAX_FACTORS, MAX_PARTS = 32, 2**16
+"""Networks with more factors with zeros, or with factors of which there are more parts than this, are not looked at."""
+
+
+def support(network: Network, seen: npt.NDArray[np.int32]) -> tuple[Bools, Bools]:
+    """Which rows are impossible, by their codes (negative where not observed), and of which that is not known."""
+    n = len(seen)
+    factors = network.with_zeros
+    if len(factors) > MAX_FACTORS or any(np.prod(network.sizes[network.scope(f)] + 1.0) > MAX_PARTS for f in factors):
+        return np.zeros(n, bool), np.ones(n, bool)
+    impossible, doubtful = np.zeros(n, bool), np.zeros(n, bool)
+    active: list[tuple[Ints, Bools]] = []
+    for f in factors:
+        scope, table = network.scope(f), network.table(f)
+        zero, other = table == 0.0, table != 0.0
+        for axis in range(table.ndim):  # one more index along each axis: all of it, for a variable that is not observed
+            zero = np.concatenate([zero, zero.any(axis=axis, keepdims=True)], axis=axis)
+            other = np.concatenate([other, other.any(axis=axis, keepdims=True)], axis=axis)
+        index = np.zeros(n, np.int64)
+        for v, size in zip(scope, table.shape, strict=True):
+            codes = seen[:, v]
+            index *= size + 1
+            index += np.where(codes < 0, size, codes)
+        impossible |= ~other.reshape(-1)[index]
+        mine = zero.reshape(-1)[index]
+        for others, theirs in active:
+            for v in np.intersect1d(scope, others):
+                doubtful |= mine & theirs & (seen[:, v] < 0)
+        active.append((scope, mine))
+    return impossible, doubtful & ~impossible
+
 
 CELLS = 2**23
 """Rows are worked on in parts of at most about this many numbers: 64 MiB."""
@@ -56,30 +91,22 @@ class RowEvidence(NamedTuple):
 
 
 def posterior_in_rows(network: Network, target: int, codes: Codes) -> Array:
-    """p(target | the observed cells of a row other than the target's own): one line per row.
-
-    `codes` has one line per row and a column per variable, −1 where a cell is not observed. Where those cells are impossible
-    together, the line is NaN.
-    """
+    """p(target | the observed cells of a row other than the target's own): one line per row, NaN where it is impossible. `codes`
+    has one line per row and a column per variable, −1 where a cell is not observed."""
     seen = np.array(codes, np.int32)
     seen[:, target] = NONE
-    tables, known = network.tables[None], support(network, seen)
-    if known.doubtful.all():
+    tables, (impossible, doubtful) = network.tables[None], support(network, seen)
+    if doubtful.all():
         return posteriors(network, [target], network.with_zeros, seen, tables)[0]
     out = posteriors(network, [target], network.all_factors[:0], seen, tables)[0]
-    if known.doubtful.any():
-        out[known.doubtful] = posteriors(network, [target], network.with_zeros, seen[known.doubtful], tables)[0]
-    out[known.impossible] = np.nan
+    if doubtful.any():
+        out[doubtful] = posteriors(network, [target], network.with_zeros, seen[doubtful], tables)[0]
+    out[impossible] = np.nan
     return out
 
 
 def log_probs(network: Network, codes: Codes) -> Array:
-    """ln p(observed codes) of each row of a finite network, −1 where a cell is not observed; −inf for impossible rows.
-
-    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
-    >>> np.exp(log_probs(net, np.array([[-1, 0], [0, 1], [-1, -1]]))).round(6)
-    array([0.75, 0.  , 1.  ])
-    """
+    """ln p(observed codes) of each row of a finite network, −1 where a cell is not observed; −inf for impossible rows."""
     seen = np.ascontiguousarray(codes, np.int32)
     if not len(seen) or not network.n_variables:
         return np.zeros(len(seen))
@@ -87,10 +114,8 @@ def log_probs(network: Network, codes: Codes) -> Array:
 
 
 def marginals_in_rows(network: Network, codes: Ints) -> Array:
-    """p(v | the observed cells of a row) of every variable whose code is −2: one line per row, variable v at `network.starts[v]`.
-
-    Other variables that are not observed have the code −1; what stands in their places means nothing. Impossible rows are NaN.
-    """
+    """p(v | the observed cells of a row) of every variable whose code is −2: one line per row, variable v at `network.starts[v]`,
+    NaN where a row is impossible. What stands in the places of others, whose code is −1 where not observed, means nothing."""
     seen = np.ascontiguousarray(codes, np.int32)
     if not len(seen):
         return np.zeros((0, int(network.starts[-1])))
@@ -122,10 +147,8 @@ _modes: WeakKeyDictionary[Network, dict[bytes, Ints | None]] = WeakKeyDictionary
 
 
 def fill_together(network: Network, codes: Codes, gaps: Bools) -> Bools:
-    """Fill all the gaps of a row by the states that are most probable together, in place; which rows are impossible.
-
-    What is neither observed nor a gap is summed out.
-    """
+    """Fill all the gaps of a row by the states that are most probable together, in place, what is neither observed nor a gap
+    summed out; which rows are impossible."""
     first, which = np.unique(keys_of(codes), return_index=True, return_inverse=True)[1:]
     filled, impossible = codes[first].astype(np.int64), np.zeros(len(first), bool)
     known = _modes.setdefault(network, {})
@@ -144,22 +167,14 @@ def fill_together(network: Network, codes: Codes, gaps: Bools) -> Bools:
 
 
 def best(probs: Array) -> Ints:
-    """The code of the most probable state of each row, the first of equals; −1 where the probabilities are NaN.
-
-    >>> best(np.array([[0.25, 0.75], [0.5, 0.5], [np.nan, np.nan]]))
-    array([ 1,  0, -1])
-    """
+    """The code of the most probable state of each row, the first of equals; −1 where the probabilities are NaN."""
     codes: Ints = probs.argmax(axis=1)
     codes[np.isnan(probs[:, 0])] = NONE
     return codes
 
 
 def pick_codes(probs: Array, uniforms: Array) -> Ints:
-    """The code that a number in (0, 1) falls on, in each row of probabilities; −1 where these are NaN.
-
-    >>> pick_codes(np.array([[0.25, 0.75, 0.0], [0.25, 0.75, 0.0], [np.nan] * 3]), np.array([0.2, 0.9, 0.5]))
-    array([ 0,  1, -1])
-    """
+    """The code that a number in (0, 1) falls on, in each row of probabilities; −1 where these are NaN."""
     if not len(probs):
         return np.zeros(0, np.int64)
     ends = np.cumsum(probs, axis=1)
@@ -192,32 +207,24 @@ Shared = Iterator[tuple[GaussianBlock, Ints]]
 
 
 def shared_blocks(nodes: Sequence[GaussianNode], reals: Array, target: int | None = None) -> tuple[Shared, Shared]:
-    """The blocks (see `hybrid`) of the evidence of all rows, and a target: those that it is in, and the others.
-
-    >>> x = GaussianNode((), (), np.array(1.0), np.zeros(0), np.array(1.0))
-    >>> y = GaussianNode((), (0,), np.array(0.0), np.array([2.0]), np.array(1.0))
-    >>> rows = np.array([[0.5, 1.5], [np.nan, 1.5], [0.5, 2.5]])
-    >>> [(block.members, block.observed, same.tolist()) for block, same in shared_blocks([x, y], rows)[1]]
-    [((0,), (0,), [0, 2]), ((0, 1), (1,), [1]), ((1,), (1,), [0, 2])]
-    """
+    """The blocks (see `hybrid`) of the evidence of all rows, and a target: those that it is in, and the others."""
     seen = np.ascontiguousarray(~np.isnan(reals).T)
     needed = seen.copy()
     needed[[] if target is None else target] = True
     labels = _labels(nodes, seen, needed)
     own = np.full(len(reals), NONE) if target is None else labels[target]
-    others = _blocks_by_label(nodes, labels, seen, lambda first: (labels[first] == first) & (own != first))
-    return _blocks_by_label(nodes, labels, seen, lambda first: own == first), others
 
+    def blocks(having: Callable[[int], Bools]) -> Shared:
+        """Those that begin with each node, in the rows that are to have one."""
+        for first in range(len(nodes)):
+            rows = np.flatnonzero(having(first))
+            members = labels[:, rows] == first
+            observed = members & seen[:, rows]
+            for same in alike(np.concatenate([members, observed]).T):
+                inside, known = np.flatnonzero(members[:, same[0]]), np.flatnonzero(observed[:, same[0]])
+                yield block_of(nodes, inside.tolist(), set(known.tolist())), rows[same]
 
-def _blocks_by_label(nodes: Sequence[GaussianNode], labels: Ints, seen: Bools, having: Callable[[int], Bools]) -> Shared:
-    """The blocks that begin with each node, in those rows that are to have one."""
-    for first in range(len(nodes)):
-        rows = np.flatnonzero(having(first))
-        members = labels[:, rows] == first
-        observed = members & seen[:, rows]
-        for same in alike(np.concatenate([members, observed]).T):
-            inside, known = np.flatnonzero(members[:, same[0]]), np.flatnonzero(observed[:, same[0]])
-            yield block_of(nodes, inside.tolist(), set(known.tolist())), rows[same]
+    return blocks(lambda first: own == first), blocks(lambda first: (labels[first] == first) & (own != first))
 
 
 def _labels(nodes: Sequence[GaussianNode], seen: Bools, asked: Bools) -> Ints:
@@ -296,7 +303,9 @@ class Densities:
     def log_probs(self) -> Array:
         """ln p(row)."""
         self.gather_all(constants=True)
-        result, still_open = np.empty((self.rows.n_rows, 1)), self.open
+        result, still_open = np.empty((self.rows.n_rows, 1)), np.zeros(self.rows.n_rows, bool)
+        for _, touched in (known for scope, known in self.sums.items() if scope):  # what depends on variables not observed
+            still_open |= touched
         closed = np.flatnonzero(~still_open)
         result[closed, 0] = log_probs(self.hybrid.network, self.rows.codes[closed]) + sum(f.values for f in self.at(closed))
         for same in alike(self.rows.codes[still_open] != NONE):
@@ -337,12 +346,6 @@ class Densities:
         """The factors of some rows."""
         return [LogFactor(scope, values[rows]) for scope, (values, touched) in self.sums.items() if touched[rows].any()]
 
-    @property
-    def open(self) -> Bools:
-        """The rows of which something is known that depends on variables that are not observed."""
-        touched = [touched for scope, (_, touched) in self.sums.items() if scope]
-        return np.asarray(np.logical_or.reduce(touched)) if touched else np.zeros(self.rows.n_rows, bool)
-
     def logs(self, keep: tuple[int, ...], some: Ints) -> Array:
         """ln p(keep, evidence) of rows that observe the same finite variables: [rows, one axis per variable]."""
         factors = self.at(some)
@@ -359,10 +362,8 @@ class Densities:
         return np.asarray(np.broadcast_to(values, (len(some), *values.shape[1:])))
 
     def pool(self, found: Iterable[TargetMoments], *, finite: bool = False) -> Array:
-        """Means and variances over the configurations that finite variables may have; NaN in rows that are impossible.
-
-        If they must be `finite`, others are refused.
-        """
+        """Means and variances over the configurations that finite variables may have, NaN in rows that are impossible. If they
+        must be `finite`, others are refused."""
         result = np.empty((self.rows.n_rows, 2))
         by_scope: dict[tuple[int, ...], list[TargetMoments]] = {}
         for moments in found:

@@ -22,18 +22,17 @@ from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_
 from suffice.families.design import terms
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress
-from suffice.learning.ascent.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts
-from suffice.learning.ascent.em_run import EmPlan, covariance_at
-from suffice.learning.ascent.em_run import EmRun as EmRun
-from suffice.learning.ascent.em_run import Optimum as Optimum
-from suffice.learning.ascent.em_run import spread as spread
-from suffice.learning.ascent.identified import doubts
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
-from suffice.learning.incomplete.held import read_fixed
-from suffice.learning.incomplete.missing_mechanism import with_mechanism
+from suffice.learning.incomplete.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts
+from suffice.learning.incomplete.coordinates import doubts
+from suffice.learning.incomplete.em_run import EmPlan, covariance_at
+from suffice.learning.incomplete.em_run import EmRun as EmRun
+from suffice.learning.incomplete.em_run import Optimum as Optimum
+from suffice.learning.incomplete.em_run import spread as spread
+from suffice.learning.incomplete.objective import read_fixed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import FEW, nearest_pairs, profiles
-from suffice.learning.incomplete.task import of_sequences
+from suffice.learning.incomplete.task import of_sequences, with_mechanism
 from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import conventions_in_words
@@ -230,7 +229,7 @@ def em(
 def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | None) -> ParameterProblem:
     """The problem in which the distributions of some nodes, or single entries of Gaussians, are those of the start."""
     tied = {node for tie in problem.ties for node in tie.nodes}
-    fixed, entries = read_fixed(said, problem.nodes, problem.nodes)
+    fixed, entries = read_fixed(said, problem.nodes)
     for name in (*fixed, *entries):
         if name in tied:
             raise FitError(
@@ -298,8 +297,10 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
             counts = problem.statistics(best.point.statistic).counts([name]).dense()
             if gone := [s for s, rows in zip(variable.states, counts, strict=True) if rows < FEW]:
                 note(f"no rows are left for {listing(gone)} of the hidden variable {name!r}: fewer states would do as well")
-    for cpd in (cpd for cpd in cpds.values() if cpd.is_regression):
-        if effects := _endless_effects(cpd):
+    without_ridge: Any = (c for c in cpds.values() if c.is_regression and not (c.family.ridge or c.family.dispersed))
+    for cpd in without_ridge:  # the states of parents may have effects beyond what any number of rows could show
+        large = ~terms(cpd.regressors).numbers & (np.abs(cpd.theta[cpd.layout.slopes]).max(axis=0, initial=0.0) > ENDLESS)
+        if effects := [t for t, far in zip(cpd.terms, large, strict=True) if far]:
             what = "states" if isinstance(cpd.child, Finite) else "values"
             note(
                 f"the coefficients of {cpd.child.name!r} may grow without end: {listing(effects)} all but separates its {what}; "
@@ -339,11 +340,3 @@ def _info(problem: ParameterProblem, climb: Climb, optima: tuple[Optimum, ...]) 
     if problem.conventions.names:
         how += conventions_in_words(problem.conventions.by_convention, problem.conventions.rotations)
     return f"fitted from {', '.join([*parts, by, how])}"
-
-
-def _endless_effects(cpd: Any) -> list[str]:
-    """Of a regression without a ridge the states of parents that have effects beyond what any number of rows could show."""
-    if cpd.family.ridge or cpd.family.dispersed:
-        return []
-    large = ~terms(cpd.regressors).numbers & (np.abs(cpd.theta[cpd.layout.slopes]).max(axis=0, initial=0.0) > ENDLESS)
-    return [t for t, far in zip(cpd.terms, large, strict=True) if far]

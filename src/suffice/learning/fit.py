@@ -365,7 +365,8 @@ def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, An
     """Rows with missing cells. A regression whose own columns are complete is a factor by itself: it is fitted by itself, and
     the other nodes by EM as if it had no parents. One with gaps takes part in EM."""
     families, tied = task.families, {n: tie.nodes for tie in task.ties for n in tie.nodes}
-    whole = {n: f for n, f in families.items() if f.iterative and all(_complete(task, m) for m in tied.get(n, (n,)))}
+    gaps = {n for n in task.dag.nodes if any(task.rows.missing[c] for c in (n, *task.dag.parents(n)))}
+    whole = {n: f for n, f in families.items() if f.iterative and gaps.isdisjoint(tied.get(n, (n,)))}
     if not whole:
         return model_by_em(BayesNet, dag, data, families=families, **options)
     cut = Dag({n: [] if n in whole else task.dag.parents(n) for n in task.dag.nodes})
@@ -375,10 +376,6 @@ def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, An
     bn = model_by_em(BayesNet, cut, task.rows, families=rest, **{**options, "shared": left})
     nodes = {n: (task.variables[n], [task.variables[p] for p in task.dag.parents(n)]) for n in whole}
     return replace_cpds(bn, task.dag, fitted_regressions(nodes, whole, task.rows, ties), ties)
-
-
-def _complete(task: Task, node: str) -> bool:
-    return not any(task.rows.missing[c] for c in (node, *task.dag.parents(node)))
 
 
 def _tabled_regressions(

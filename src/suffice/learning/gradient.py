@@ -1,7 +1,7 @@
 """Gradient ascent on the log-likelihood of incomplete data: the other way to EM's optimum.
 
-One E-step gives the objective and its exact gradient (see `suffice.learning.ascent.coordinates`). Where EM is slow, because much
-information is missing, quasi-Newton steps need far fewer of them.
+One E-step gives the objective and its exact gradient (see `suffice.learning.incomplete.coordinates`). Where EM is slow, because
+much information is missing, quasi-Newton steps need far fewer of them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from suffice.errors.remedies import argument
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Estimate
 from suffice.iteration import Progress, Run
-from suffice.learning.ascent.climb import Point, Way, best_first, evaluate, from_starts
-from suffice.learning.ascent.coordinates import Atlas
 from suffice.learning.chains.chain_problem import chain_problem_of
 from suffice.learning.chains.chain_task import refuse_first
 from suffice.learning.em import checked_numbers
+from suffice.learning.incomplete.climb import Point, Way, best_first, evaluate, from_starts
+from suffice.learning.incomplete.coordinates import Atlas
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.task import of_sequences
@@ -113,7 +113,11 @@ class LBFGS:
 
         most = ascent.max_iter
         options = {"maxcor": self.memory, "maxiter": most, "maxfun": 20 * most + 20, "ftol": 0.0, "gtol": 0.0}
-        bounds = _bounds(atlas, origin, scale)
+        low, high = np.empty(len(origin)), np.empty(len(origin))  # how far each coordinate may go
+        for name, place in atlas.places.items():
+            low[place], high[place] = atlas.charts[name].limits(origin[place], FARTHEST)
+        ends = zip(low * scale, high * scale, strict=True)
+        bounds = [(float(a) if np.isfinite(a) else None, float(b) if np.isfinite(b) else None) for a, b in ends]
         minimize(loss, np.zeros(len(origin)), jac=True, method="L-BFGS-B", bounds=bounds, callback=accept, options=options)
 
 
@@ -150,7 +154,13 @@ class Projected:
             tables, slopes = problem.cpds(ascent.point.parameters), atlas.weigh(ascent.point.statistic)
             while step * problem.weight > 1e-14:
                 ascent.check()
-                moved = {n: _step(tables[n], slope, step) for n, slope in slopes.items()}
+                moved: dict[str, Any] = {}
+                for name, N in slopes.items():  # what is 0 stays 0
+                    table: Any = tables[name]
+                    theta = table.probs.reshape(N.shape)
+                    slope = np.divide(N, theta, out=np.zeros_like(N), where=theta > 0.0)
+                    rows = project_rows(theta + step * slope, theta > 0.0)
+                    moved[name] = Table(table.child, table.parent_variables, rows.reshape(table.probs.shape))
                 point = evaluate(problem, problem.parameters({**tables, **atlas.with_copies(moved)}))
                 if point.objective >= ascent.point.objective:
                     break
@@ -324,7 +334,16 @@ def lift(ascent: GradientAscent) -> None:
     weighed, cpds = atlas.weigh(here.statistic), problem.cpds(here.parameters)
     tables = {n: c.cpd for n, c in atlas.charts.items() if c.on_simplex}
     for share in 0.1 * 0.25 ** np.arange(8):
-        higher = {n: _lift(table, atlas.charts[n].free, weighed[n], share) for n, table in tables.items()}
+        higher = dict[str, Any](tables)
+        for n, table in tables.items():  # a share of a row's weight in each cell that has less, and should have more than it has
+            N, theta = weighed[n], table.probs.reshape(weighed[n].shape)
+            totals = N.sum(axis=1, keepdims=True)
+            least = share / (1.0 + np.abs(totals))
+            low = atlas.charts[n].free & (theta < least) & (1.01 * theta * totals < N)
+            if low.any():
+                rows = np.where(low, least, theta)
+                rows = (rows / rows.sum(axis=1, keepdims=True)).reshape(table.probs.shape)
+                higher[n] = Table(table.child, table.parent_variables, rows)
         if all(higher[n] is tables[n] for n in tables):
             return
         point = evaluate(problem, problem.parameters({**cpds, **atlas.with_copies(higher)}))
@@ -333,43 +352,9 @@ def lift(ascent: GradientAscent) -> None:
             return
 
 
-def _lift(table: Table, free: Bools, N: Array, share: float) -> Table:
-    """The table with `share` of a row's weight in each cell that has less, and should have more than it has."""
-    theta, totals = table.probs.reshape(N.shape), N.sum(axis=1, keepdims=True)
-    least = share / (1.0 + np.abs(totals))
-    low = free & (theta < least) & (1.01 * theta * totals < N)
-    if not low.any():
-        return table
-    raised = np.where(low, least, theta)
-    return Table(table.child, table.parent_variables, (raised / raised.sum(axis=1, keepdims=True)).reshape(table.probs.shape))
-
-
-def _bounds(atlas: Atlas, origin: Array, scale: Array) -> list[tuple[float | None, float | None]]:
-    """How far each coordinate may go."""
-    low, high = np.empty(len(origin)), np.empty(len(origin))
-    for name, place in atlas.places.items():
-        low[place], high[place] = atlas.charts[name].limits(origin[place], FARTHEST)
-    ends = zip(low * scale, high * scale, strict=True)
-    return [(float(a) if np.isfinite(a) else None, float(b) if np.isfinite(b) else None) for a, b in ends]
-
-
-def _step(table: Any, N: Array, step: float) -> Table:
-    """θ + step · N/θ, each row projected back; what is 0 stays 0."""
-    theta = table.probs.reshape(N.shape)
-    inside = theta > 0.0
-    slope = np.divide(N, theta, out=np.zeros_like(N), where=inside)
-    moved = project_rows(theta + step * slope, inside)
-    return Table(table.child, table.parent_variables, moved.reshape(table.probs.shape))
-
-
 def project_rows(rows: Array, inside: Bools) -> Array:
-    """The nearest rows of probabilities: max(x − t, FLOOR) with t such that they sum to 1; 0 where not `inside`.
-
-    Held, Wolfe & Crowder 1974, Mathematical Programming 6, p. 62.
-
-    >>> project_rows(np.array([[0.9, 0.5, 0.2]]), np.ones((1, 3), dtype=bool)).round(3)
-    array([[0.7, 0.3, 0. ]])
-    """
+    """The nearest rows of probabilities: max(x − t, FLOOR) with t such that they sum to 1; 0 where not `inside`. Held, Wolfe &
+    Crowder 1974, Mathematical Programming 6, p. 62."""
     n = inside.sum(axis=1)
     above = np.where(inside, rows - FLOOR, -np.inf)
     falling = -np.sort(-above, axis=1)

@@ -53,14 +53,8 @@ def minimise(
     bounds: bool = True,
 ) -> Minimum:
     """The minimum of f(x) + Σ l1 |x|, where the largest pseudo-gradient is at most `tol`, or hardly anything more can be gained.
-
     `check` is called with the iteration and the value, and may raise to stop. Without `bounds`, orthants are gone through from
-    the start on, so that each iteration is one of OWL-QN, and `check` is called at the points on its way only.
-
-    >>> found = minimise(lambda x: (float(((x - 2.0) ** 2).sum()), 2.0 * (x - 2.0)), np.zeros(2), l1=np.array([1.0, 9.0]))
-    >>> found.x.round(6), found.converged
-    (array([1.5, 0. ]), True)
-    """
+    the start on, so that each iteration is one of OWL-QN, and `check` is called at the points on its way only."""
     price = np.zeros(len(start)) if l1 is None else l1
     priced = bool(price.any())
     x = np.array(start, dtype=np.float64)
@@ -185,10 +179,8 @@ class LineTrial(NamedTuple):
 
 
 def _line_search(value_and_gradient: Evaluate, ray: Ray, step: float) -> Moved:
-    """A step that gains enough and after which the slope is less steep: stretched while it falls, else between two trials.
-
-    Moré & Thuente 1994, ACM Transactions on Mathematical Software 20, p. 286, without its first stage.
-    """
+    """A step that gains enough and after which the slope is less steep: stretched while it falls, else between two trials. Moré &
+    Thuente 1994, ACM Transactions on Mathematical Software 20, p. 286, without its first stage."""
     near, far, width = LineTrial(0.0, ray.value, ray.promised), None, np.inf
     for n in count(1):
         moved = ray.x + step * ray.direction
@@ -221,35 +213,26 @@ def _between(near: LineTrial, far: LineTrial) -> float:
     >>> _between(LineTrial(0.0, 1.0, 0.0), LineTrial(2.0, 1.0, 0.0))
     1.0
     """
+    d = far.step - near.step
     try:
-        step = _interpolate(near, far)
+        theta = 3.0 * (near.value - far.value) / d + near.slope + far.slope
+        size = max(abs(theta), abs(near.slope), abs(far.slope))
+        root = size * np.sqrt(max(0.0, (theta / size) ** 2 - near.slope / size * (far.slope / size)))
+        root = root if d > 0.0 else -root
+        cubic = near.step + d * (root - near.slope + theta) / (2.0 * root - near.slope + far.slope)
+        if far.value > near.value:
+            parabola = near.step + 0.5 * d * near.slope / ((near.value - far.value) / d + near.slope)
+            step = cubic if abs(cubic - near.step) < abs(parabola - near.step) else 0.5 * (cubic + parabola)
+        else:
+            secant = near.step + d * near.slope / (near.slope - far.slope)
+            step = cubic if abs(cubic - near.step) > abs(secant - near.step) else secant
     except ZeroDivisionError:
         step = np.nan
     return float(step) if np.isfinite(step) else 0.5 * (near.step + far.step)
 
 
-def _interpolate(near: LineTrial, far: LineTrial) -> float:
-    d = far.step - near.step
-    theta = 3.0 * (near.value - far.value) / d + near.slope + far.slope
-    size = max(abs(theta), abs(near.slope), abs(far.slope))
-    root = size * np.sqrt(max(0.0, (theta / size) ** 2 - near.slope / size * (far.slope / size)))
-    root = root if d > 0.0 else -root
-    cubic = near.step + d * (root - near.slope + theta) / (2.0 * root - near.slope + far.slope)
-    if far.value > near.value:
-        parabola = near.step + 0.5 * d * near.slope / ((near.value - far.value) / d + near.slope)
-        step = cubic if abs(cubic - near.step) < abs(parabola - near.step) else 0.5 * (cubic + parabola)
-    else:
-        secant = near.step + d * near.slope / (near.slope - far.slope)
-        step = cubic if abs(cubic - near.step) > abs(secant - near.step) else secant
-    return float(step)
-
-
 def pseudo_gradient(x: Array, gradient: Array, price: Array) -> Array:
-    """The steepest way up of f + Σ c|x|, 0 where the price holds x at 0.
-
-    >>> pseudo_gradient(np.array([0.0, 0.0, 2.0]), np.array([3.0, 0.5, 1.0]), np.ones(3))
-    array([2., 0., 2.])
-    """
+    """The steepest way up of f + Σ c|x|, 0 where the price holds x at 0."""
     at_zero = np.where(gradient > price, gradient - price, np.where(gradient < -price, gradient + price, 0.0))
     return np.where(x == 0.0, at_zero, gradient + price * np.sign(x))
 

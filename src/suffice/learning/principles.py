@@ -91,11 +91,7 @@ def _has_target(objective: type) -> bool:
 
 
 def objective_in_python(objective: type, target: str | None = None) -> str:
-    """An objective as it is written in Python.
-
-    >>> objective_in_python(Likelihood), objective_in_python(Conditional, "y"), objective_in_python(Bayes)
-    ('Likelihood()', "Conditional('y')", 'Bayes(BDeu(1))')
-    """
+    """An objective as it is written in Python."""
     if objective is Bayes:
         return "Bayes(BDeu(1))"
     return f"{objective.__name__}({target!r})" if _has_target(objective) and target else f"{objective.__name__}()"
@@ -161,11 +157,7 @@ KINDS = (NETWORK, TEMPLATE, TABLES, FEATURES, NUMBERS, CHAIN, MACHINE)
 
 
 def prior_of(objective: Any, prior: Any) -> Any:
-    """The prior that `Bayes` or `prior=` gives.
-
-    >>> prior_of(Likelihood(), None) is None
-    True
-    """
+    """The prior that `Bayes` or `prior=` gives."""
     if not isinstance(objective, Bayes):
         return prior
     if prior is not None:

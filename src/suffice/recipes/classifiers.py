@@ -49,10 +49,10 @@ from suffice.families.priors.priors import Dirichlet, Gamma, NormalInverseGamma,
 from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.graphs import Dag
 from suffice.incomplete.numbers.normal import weighted_moments
-from suffice.learning.ascent.climb import Climb
 from suffice.learning.fit import fit
-from suffice.learning.latent.mixture_parts import CollapsedClass, JointPart, SeparatePart, imagined_moments
-from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
+from suffice.learning.incomplete.climb import Climb
+from suffice.learning.mixture_parts import CollapsedClass, JointPart, SeparatePart, imagined_moments
+from suffice.learning.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
 from suffice.models.estimated import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.statistics import Counts, Moments, Request, Statistics

@@ -19,14 +19,12 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import add_up
 from suffice.graphs.lagged import variable_and_lag
-from suffice.incomplete.chains.chain_batches import Match, Scored, local_parameters
-from suffice.incomplete.chains.chain_states import Phase, StateSpace
+from suffice.incomplete.chains.chain_batches import Match, NormalSteps, Scored, local_parameters
+from suffice.incomplete.chains.chain_states import ImpossibleSequence, Phase, StateSpace, StepLayout
 from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ReducedSteps, ShownPart, StatesFound, certain
-from suffice.incomplete.chains.step_layout import ImpossibleSequence, Kinds, StepLayout
 from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.first_slices import stationary
 from suffice.incomplete.numbers.completed_rows import Batch, gather_completions, log_weights, other_columns
-from suffice.incomplete.numbers.normal_steps import NormalSteps
 from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
 from suffice.inference.chains.steps import StateSteps
 from suffice.statistics.moments import Spread
@@ -36,8 +34,7 @@ Columns = dict[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class StepRegression:
-    """A regression among transitions: its phase and the steps that have it, its unknown variables, its distribution, and its
-    columns once for each of their n joint states."""
+    """A regression among transitions: its phase, steps, unknown variables, distribution, and columns for each of n states."""
 
     phase: int
     some: npt.NDArray[np.intp]
@@ -64,31 +61,6 @@ class StepRegression:
             digit = space.digits[base, 0][None, :] if k == 0 else space.digits[base, k - 1][:, None]
             index = index * n + digit
         return index
-
-
-def stepwise_matrices(rows: ReducedSteps, theta: Theta, matrices: Array) -> tuple[npt.NDArray[np.int32], Array]:
-    """A matrix for each step: tables as they are for its kind, times what regressions say of the step."""
-    product = matrices[rows.transitions.kind]
-    for r in _of_rows(rows, theta):
-        probs = np.exp(r.cpd.log_prob(r.columns)).reshape(r.n, len(r.some))
-        product[r.some] *= probs.T[:, r.index(rows.layout.space)]
-    return np.arange(rows.n_steps, dtype=np.int32), product
-
-
-def count_stepwise(rows: ReducedSteps, theta: Theta, weight: Array, total: Expectation) -> Array:
-    """What regressions take of the pairs of states of each step; the pairs of each kind of step are left for tables."""
-    for r in _of_rows(rows, theta):
-        own, index = np.zeros((r.n, len(r.some))), r.index(rows.layout.space)
-        for i in range(r.n):
-            own[i] = weight[r.some][:, index == i].sum(axis=1)
-        r.count(theta, own, total)
-    pairs = np.zeros((len(rows.transitions.phase), *weight.shape[1:]))
-    np.add.at(pairs, rows.transitions.kind, weight)
-    return pairs
-
-
-def _of_rows(rows: ReducedSteps, theta: Theta) -> Iterator[StepRegression]:
-    return regressions(rows.layout, rows.transitions.phase[rows.transitions.kind], rows.inputs, theta)
 
 
 def regressions(layout: StepLayout, phases: Ints, inputs: Columns, theta: Theta) -> Iterator[StepRegression]:
@@ -148,14 +120,21 @@ class ChainRows(ReducedSteps):
     def likelihoods(self, theta: Theta) -> tuple[Likelihoods, list[Scored]]:
         """p(what steps show | states), and what was remembered of numbers."""
         scored: list[Scored] = []
-        log_likelihood, symbols, table = self._log_likelihoods(theta, scored), None, None
-        if self.symbols is not None:
-            logs = self._log_table(theta, self.symbols)
+        space, kinds, symbols, table = self.layout.space, self.symbols, None, None
+        log_likelihood = self._log_likelihoods(theta, scored)
+        if kinds is not None:
+            logs = np.zeros((len(kinds.phase), space.size))  # ln p(what a symbol shows | joint state)
+            for e in self.emissions:
+                logs[e.symbols[e.seen]] += theta.log_tables[e.key][e.shown]
+            for name in (n for n in space.unknown if n in kinds.codes):
+                labels, own = kinds.codes[name], space.digits[name, 0]
+                known = labels <= own.max()
+                logs[known[:, None] & (labels[:, None] != own)] = -np.inf
             if logs[logs > -np.inf].min(initial=0.0) < SMALLEST:  # a product of tables that a double does not hold
-                dense = logs[self.symbols.kind].T
+                dense = logs[kinds.kind].T
                 log_likelihood = dense if log_likelihood is None else log_likelihood + dense
             else:
-                symbols, table = self.symbols.kind, np.exp(logs)
+                symbols, table = kinds.kind, np.exp(logs)
         return Likelihoods(symbols, table, log_likelihood), scored
 
     def _log_likelihoods(self, theta: Theta, scored: list[Scored]) -> Array | None:
@@ -211,7 +190,13 @@ class ChainRows(ReducedSteps):
             if counts is None:  # the posterior of the states summed over the steps of each symbol
                 kinds, weight = self.symbols, 1.0 if self.weight is None else np.repeat(self.weight, np.diff(self.starts))
                 counts = np.stack([np.bincount(kinds.kind, p * weight, len(kinds.phase)) for p in posterior], axis=1)
-            self._count_symbols(theta, counts, total)
+            for e in self.emissions:
+                cells, expected = theta.cells[theta.tables.cells[e.key]], total.cells[theta.tables.cells[e.key]]
+                expected += np.bincount(e.shown.reshape(-1), counts[e.symbols[e.seen]].reshape(-1), len(expected))
+                if not e.seen.all():  # a missing child is expected to be as its parents say
+                    index = (e.base[~e.seen, None] + e.current)[:, :, None] + np.arange(e.n_states)
+                    shares = counts[e.symbols[~e.seen]][:, :, None] * cells[index]
+                    expected += np.bincount(index.reshape(-1), shares.reshape(-1), len(expected))
         parts, nothing = [total, *(self._gather_scored(s, posterior) for s in scored)], np.zeros(self.layout.tables.n_cells)
         for phase, steps in ((phase, steps) for phase, _, normal in self.dense for steps in normal):
             own = steps.gather(posterior) if moments is None else steps.by_node(moments)
@@ -275,11 +260,27 @@ class ChainRows(ReducedSteps):
                     matrices[some] *= theta.cells[theta.tables.cells[key]][cells]
         if self.layout.stationary:
             matrices[kinds.phase == 0, 0] = stationary(self.layout.settling(theta))
-        return (kinds.kind, matrices) if not self.layout.stepwise else stepwise_matrices(self, theta, matrices)
+        if not self.layout.stepwise:
+            return kinds.kind, matrices
+        product = matrices[kinds.kind]  # tables as they are for the kind of a step, times what regressions say of it
+        for r in self._regressions(theta):
+            probs = np.exp(r.cpd.log_prob(r.columns)).reshape(r.n, len(r.some))
+            product[r.some] *= probs.T[:, r.index(space)]
+        return np.arange(self.n_steps, dtype=np.int32), product
+
+    def _regressions(self, theta: Theta) -> Iterator[StepRegression]:
+        return regressions(self.layout, self.transitions.phase[self.transitions.kind], self.inputs, theta)
 
     def _count_transitions(self, theta: Theta, weight: Array, total: Expectation) -> None:
-        if self.layout.stepwise:
-            weight = count_stepwise(self, theta, weight, total)
+        if self.layout.stepwise:  # regressions take the pairs of states of each step, and tables those of each kind of step
+            for r in self._regressions(theta):
+                own, index = np.zeros((r.n, len(r.some))), r.index(self.layout.space)
+                for i in range(r.n):
+                    own[i] = weight[r.some][:, index == i].sum(axis=1)
+                r.count(theta, own, total)
+            pairs = np.zeros((len(self.transitions.phase), *weight.shape[1:]))
+            np.add.at(pairs, self.transitions.kind, weight)
+            weight = pairs
         for phase, some, tables in self._moving():
             if self.layout.stationary and phase.number == 0:
                 total.steps[FIRST] = weight[some, 0].sum(axis=0)
@@ -303,27 +304,6 @@ class ChainRows(ReducedSteps):
             if len(some):
                 every = ((table.key, table.cells(codes)) for table in self.layout.space.transitions[phase.number])
                 yield phase, some, [(key, np.broadcast_to(cells, (len(some), K, K))) for key, cells in every]
-
-    def _log_table(self, theta: Theta, kinds: Kinds) -> Array:
-        """ln p(what a symbol shows | joint state): symbols × states."""
-        space = self.layout.space
-        table = np.zeros((len(kinds.phase), space.size))
-        for e in self.emissions:
-            table[e.symbols[e.seen]] += theta.log_tables[e.key][e.shown]
-        for name in (n for n in space.unknown if n in kinds.codes):
-            labels, own = kinds.codes[name], space.digits[name, 0]
-            known = labels <= own.max()
-            table[known[:, None] & (labels[:, None] != own)] = -np.inf
-        return table
-
-    def _count_symbols(self, theta: Theta, weight: Array, total: Expectation) -> None:
-        for e in self.emissions:
-            cells, own = theta.cells[theta.tables.cells[e.key]], total.cells[theta.tables.cells[e.key]]
-            own += np.bincount(e.shown.reshape(-1), weight[e.symbols[e.seen]].reshape(-1), len(own))
-            if not e.seen.all():  # a missing child is expected to be as its parents say
-                index = (e.base[~e.seen, None] + e.current)[:, :, None] + np.arange(e.n_states)
-                shares = weight[e.symbols[~e.seen]][:, :, None] * cells[index]
-                own += np.bincount(index.reshape(-1), shares.reshape(-1), len(own))
 
     def _score(self, batch: Batch, phase: Phase, theta: Theta, log_likelihood: Array) -> Scored:
         columns = other_columns(batch, self.layout.units)

@@ -27,10 +27,10 @@ from suffice.errors.remedies import FIRST_STATIONARY
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_batches import Scored
 from suffice.incomplete.chains.chain_rows import ChainRows, StepRegression, checked_logs, regressions
-from suffice.incomplete.chains.chain_states import MAX_STATES, Phase, StateSpace
+from suffice.incomplete.chains.chain_states import MAX_STATES, Columns, Kinds, StateSpace, StepLayout, steps_of
 from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ShownPart, StatesFound, certain, observed_columns
-from suffice.incomplete.chains.step_layout import Columns, Kinds, StepLayout, steps_of
 from suffice.incomplete.components import Expectation, NodeFamily, Theta
+from suffice.incomplete.numbers.patterns import connected_sets
 from suffice.inference.chains.factored.factor_steps import FactorSteps, StepFactor
 from suffice.inference.chains.factored.factored import expect_factors, paths_of_factors
 from suffice.inference.chains.factored.slice_program import Scope, SliceProgram
@@ -87,42 +87,15 @@ class FactorPlan:
     def scope(self, places: Iterable[Place]) -> Scope:
         return tuple(self.number[place] for place in places)
 
-    def moves(self, phase: Phase) -> tuple[Scope, ...]:
-        """What the nodes of unknown variables are about."""
-        return tuple(self.scope(unknown_places(self.layout.space, phase.nodes[n])) for n in self.layout.space.unknown)
-
     @cached_property
     def program(self) -> SliceProgram:
         """That of all steps but the first ones."""
-        shown = tuple(self.scope(part.space.members) for part in self.parts)
-        return SliceProgram.of(self.sizes, self.old, self.kept, (*self.moves(self.layout.phases[-1]), *shown))
-
-    def refuse_large(self) -> None:
-        """Refuse tables that are too large."""
-        if self.program.largest > MAX_TABLE:
-            names = [relative_name(*self.places[i]) for i in self.kept]
-            n = self.program.cells(self.kept)
-            raise TooLarge(
-                f"the hidden variables {listing(names)} have {n:,} joint states at a step; passed on factor by factor they still "
-                f"need a table of {self.program.largest:,} cells ({bytes_in_words(8.0 * self.program.largest)}), more than "
-                f"{MAX_TABLE:,}: take fewer states, or fewer hidden variables that depend on each other"
-            )
-
-
-def plan_of(layout: StepLayout) -> FactorPlan | None:
-    """Factor by factor where that takes fewer products, or where a matrix of joint states would be too large."""
-    space = layout.space
-    if layout.only is not None or space.size**2 <= FIXED:
-        return None
-    if layout.stationary:
-        space.check_size(str(FIRST_STATIONARY))
-        return None
-    plan = FactorPlan.of(layout)
-    if space.size > MAX_STATES:
-        plan.refuse_large()
-        return plan
-    program = plan.program
-    return plan if FIXED + DEARER * program.cost < space.size**2 and program.largest <= MAX_TABLE else None
+        space, nodes = self.layout.space, self.layout.phases[-1].nodes
+        moves = (
+            self.scope(unknown_places(space, nodes[n])) for n in space.unknown
+        )  # what the nodes of unknown variables are about
+        shown = (self.scope(part.space.members) for part in self.parts)
+        return SliceProgram.of(self.sizes, self.old, self.kept, (*moves, *shown))
 
 
 def unknown_places(space: StateSpace, node: NodeFamily) -> list[Place]:
@@ -140,21 +113,16 @@ def _parts(layout: StepLayout) -> Iterable[StepLayout]:
     groups: dict[tuple[Place, ...], set[str]] = {}
     for name in layout.labelled:
         groups.setdefault(((name, 0),), set()).add(name)
-    for names in _together(nodes):
+    # numbers, and numbers that depend on them, must be summed out together where they are missing
+    linked = [
+        {name, *(v.name for node in families if not node.by_table for v in node.parents if v.name in nodes)}
+        for name, families in nodes.items()
+    ]
+    for names in connected_sets(frozenset(nodes), linked):
         places = {place for name in names for node in nodes[name] for place in unknown_places(layout.space, node)}
         groups.setdefault(tuple(sorted(places)), set()).update(names)
-    for members, names in sorted(groups.items()):
-        yield replace(layout, space=layout.space.part(members), only=frozenset(names))
-
-
-def _together(nodes: dict[str, list[NodeFamily]]) -> list[set[str]]:
-    """Variables that must be summed out together where they are missing: numbers, and numbers that depend on them."""
-    groups: list[set[str]] = []
-    for name, own in nodes.items():
-        linked = {name, *(v.name for node in own if not node.by_table for v in node.parents if v.name in nodes)}
-        touching = [g for g in groups if g & linked]
-        groups = [g for g in groups if g not in touching] + [set().union(linked, *touching)]
-    return groups
+    for members, own in sorted(groups.items()):
+        yield replace(layout, space=layout.space.part(members), only=frozenset(own))
 
 
 MAX_LIKELIHOODS = 2**28
@@ -201,7 +169,12 @@ class FactoredRows:
         layout = plan.layout
         starts, step = steps_of(block.lengths)
         for part in plan.parts:
-            _refuse_likelihoods(part, len(step))
+            K, n = part.space.size, len(step)
+            if K * n > MAX_LIKELIHOODS and any(part.emitting_nodes(phase, by_table=False) for phase in part.phases):
+                raise TooLarge(
+                    f"{listing(sorted(part.only or ()))} depends on {K:,} joint states, and {n:,} steps are read at a time: "
+                    f"their likelihoods would need {bytes_in_words(8.0 * K * n)}; take shorter sequences, or fewer states"
+                )
         columns, phase = layout.columns(block, step), np.minimum(step, len(layout.phases) - 1)
         parts = tuple(ChainRows.of(part, block) for part in plan.parts)
         weight = None if block.weight is None else block.weight[starts[:-1]]
@@ -311,15 +284,6 @@ class FactoredRows:
         return Followed(float(found.log_likelihood[0]), after, {n: p[:, -1] for n, p in found.states.items()}, found.parts)
 
 
-def _refuse_likelihoods(part: Any, n: int) -> None:
-    dense = any(part.emitting_nodes(phase, by_table=False) for phase in part.phases)
-    if dense and part.space.size * n > MAX_LIKELIHOODS:
-        raise TooLarge(
-            f"{listing(sorted(part.only))} depends on {part.space.size:,} joint states, and {n:,} steps are read at a time: "
-            f"their likelihoods would need {bytes_in_words(8.0 * part.space.size * n)}; take shorter sequences, or fewer states"
-        )
-
-
 def _moves(plan: FactorPlan, columns: Mapping[str, Any], phases: Ints) -> Iterator[MoveTable]:
     """The tables of unknown variables, phase by phase."""
     space = plan.layout.space
@@ -345,8 +309,28 @@ class ChainLayout(StepLayout):
 
     @cached_property
     def plan(self) -> FactorPlan | None:
-        """How unknown variables are passed on factor by factor, where that is cheaper than all of them as one state."""
-        return plan_of(self)
+        """How unknown variables are passed on factor by factor: where that takes fewer products than all of them as one state, or
+        where a matrix of joint states would be too large. Tables that are too large, too, are refused."""
+        space = self.space
+        if self.only is not None or space.size**2 <= FIXED:
+            return None
+        if self.stationary:
+            space.check_size(str(FIRST_STATIONARY))
+            return None
+        plan = FactorPlan.of(self)
+        program = plan.program
+        if space.size <= MAX_STATES:
+            cheaper = FIXED + DEARER * program.cost < space.size**2
+            return plan if cheaper and program.largest <= MAX_TABLE else None
+        if program.largest > MAX_TABLE:
+            names = [relative_name(*plan.places[i]) for i in plan.kept]
+            raise TooLarge(
+                f"the hidden variables {listing(names)} have {program.cells(plan.kept):,} joint states at a step; passed on "
+                f"factor by factor they still need a table of {program.largest:,} cells "
+                f"({bytes_in_words(8.0 * program.largest)}), more than {MAX_TABLE:,}: take fewer states, or fewer "
+                "hidden variables that depend on each other"
+            )
+        return plan
 
     def rows(self, block: Block) -> ChainRows | FactoredRows:
         """A block of whole sequences, reduced."""

@@ -16,11 +16,10 @@ from suffice.engines.engine import Block, Step, add_up, is_missing, sum_up
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError
-from suffice.families.protocol.family import flat_index
+from suffice.incomplete.chains.chain_states import ImpossibleSequence, steps_of
 from suffice.incomplete.chains.factored_rows import ChainLayout
-from suffice.incomplete.chains.step_layout import ImpossibleSequence, steps_of
-from suffice.incomplete.components import Expectation, ReducedComponents, Shown, Theta, log_likelihood
-from suffice.incomplete.numbers.completed_rows import ObservedRows, observed_moments
+from suffice.incomplete.components import Expectation, ReduceAndExpect, ReducedComponents, Shown, Theta, log_likelihood
+from suffice.incomplete.numbers.completed_rows import ObservedRows, count_cells, observed_moments
 from suffice.incomplete.numbers.mixed import scaled_moments, state_weights
 from suffice.incomplete.numbers.patterns import Component
 from suffice.variables import Finite
@@ -54,16 +53,8 @@ class ReduceChains(Step[ReducedChains]):
         kept = {block.number: self.layout.rows(some)} if self.hold and some.n_rows else {}
         return ReducedChains(shown_by(self.layout, some), kept)
 
-
-@dataclass(frozen=True, eq=False)
-class _ExpectAgain(Step[Expectation]):
-    """What sequences add that are reduced in every iteration."""
-
-    layout: ChainLayout
-    theta: Theta
-
-    def of(self, block: Block) -> Expectation:
-        return self.layout.rows(block).expect(self.theta)
+    def expect(self, block: Block, theta: Theta) -> Expectation:
+        return self.layout.rows(block).expect(theta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +84,7 @@ class ChainComponents(ReducedComponents):
                 tasks = (partial(rows.expect, theta) for _, rows in sorted(self.reduced.rows.items()))
                 found = sum_up(in_order(tasks, self.threads))
             else:
-                found = self.sequences.data.fold(_ExpectAgain(self.layout, theta), threads=self.threads)
+                found = self.sequences.data.fold(ReduceAndExpect(self.step, theta), threads=self.threads)
         except ImpossibleSequence as lost:
             place = self.sequences.data.place(*lost.args)
             raise FitError(
@@ -157,14 +148,13 @@ def shown_by(layout: ChainLayout, block: Block) -> Shown:
             rows = np.flatnonzero(np.isin(phase, having) & ~lacking)
             if not len(rows):
                 continue
+            component = Component.of(frozenset(), [node])
+            [local] = (*component.tables, *component.lines, *component.others)
+            seen = ObservedRows.of(component, columns, rows, layout.units, block.weights, rows)
             if node.by_table:
-                index = flat_index({v.name: columns[v.name][rows] for v in node.finite}, node.finite, len(rows))
-                counts[layout.tables.cells[key]] = np.bincount(index, block.weights[rows], node.n_cells)
+                counts[layout.tables.cells[key]] = count_cells(local, seen.codes, seen.weight[None])
             else:
-                component = Component.of(frozenset(), [node])
-                [local] = (*component.lines, *component.others)
-                own_rows = ObservedRows.of(component, columns, rows, layout.units, block.weights, rows)
-                moments[key] = observed_moments(local, own_rows, block.weights[rows][None])
+                moments[key] = observed_moments(local, seen, seen.weight[None])
     finite = {n: node.child for n, node in layout.phases[-1].nodes.items() if n in layout.shown}
     shown = {n: v.n_states for n, v in finite.items() if isinstance(v, Finite) and n in columns}
     states = {n: state_weights(columns[n], block.weights, size) for n, size in shown.items()}

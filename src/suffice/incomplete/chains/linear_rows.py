@@ -24,10 +24,9 @@ from suffice.errors import FitError, ModelError, listing
 from suffice.errors.remedies import DIFFUSE, FIRST_DIFFUSE, FREE, STATIONARY
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.chains.chain_rows import ChainRows
-from suffice.incomplete.chains.chain_states import parameter_nodes
+from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, parameter_nodes, steps_of
 from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.linear_states import OBSERVED, LinearSpace, LinearTerm
-from suffice.incomplete.chains.step_layout import Columns, ImpossibleSequence, steps_of
 from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
 from suffice.incomplete.numbers.normal import weighted_moments, widen_groups
 from suffice.inference.chains.linear.gaussian import expected_states

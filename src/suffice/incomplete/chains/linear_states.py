@@ -153,7 +153,17 @@ def linear_space(
 ) -> LinearSpace | None:
     """The space of unknown numbers, or None without any. `states` are the unknown finite variables; `anywhere` the nodes that
     begin anywhere with `Diffuse()` and their variables, if these are not all that unknown numbers have in first slices."""
-    settles = isinstance(first, Stationary) and not _carries_states(phases, numbers)
+    settles, kinds = isinstance(first, Stationary), {name: node.child for name, node in phases[-1].nodes.items()}
+    if settles:  # finite variables may carry a stationary chain on; together with numbers they are refused
+        carriers = names_in_state(phases)
+        finite = [n for n in carriers if isinstance(kinds[n], Finite)]
+        others = [*(n for n in carriers if n not in finite), *numbers]
+        if finite and others:
+            raise FitError(
+                f"{STATIONARY} is of states or of numbers, and here {listing(finite)} and {listing(dict.fromkeys(others))} both "
+                f"bear on later steps: use {FREE}"
+            )
+        settles = not finite
     wanted = {*numbers, *(names_in_state(phases) if settles else ()), *(anywhere or {}).values()}
     if not wanted:
         return None
@@ -167,19 +177,6 @@ def linear_space(
     if isinstance(first, Diffuse):
         diffuse = {p.keys[n] for p in phases[:-1] for n in unknown if p.keys[n] != n} if anywhere is None else anywhere
     return LinearSpace.of(phases, unknown, diffuse=diffuse, settles=settles)
-
-
-def _carries_states(phases: Sequence[Phase], numbers: Sequence[str]) -> bool:
-    """Whether finite variables carry a stationary chain on; together with numbers they are refused."""
-    every, kinds = names_in_state(phases), {name: node.child for name, node in phases[-1].nodes.items()}
-    finite = [n for n in every if isinstance(kinds[n], Finite)]
-    others = [*(n for n in every if n not in finite), *numbers]
-    if finite and others:
-        raise FitError(
-            f"{STATIONARY} is of states or of numbers, and here {listing(finite)} and {listing(dict.fromkeys(others))} both bear "
-            f"on later steps: use {FREE}"
-        )
-    return bool(finite)
 
 
 def unknown_numbers(phases: Sequence[Phase], numbers: Collection[str], incomplete: Collection[str]) -> tuple[str, ...]:

@@ -19,12 +19,10 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, is_missing
 from suffice.graphs.lagged import variable_and_lag
-from suffice.incomplete.chains.chain_batches import Match, Scored, step_batches
-from suffice.incomplete.chains.chain_states import Phase, StateSpace
-from suffice.incomplete.chains.step_layout import Columns, Kinds, StepLayout, steps_of
-from suffice.incomplete.components import NodeFamily, Theta
+from suffice.incomplete.chains.chain_batches import Match, NormalSteps, Scored, step_batches
+from suffice.incomplete.chains.chain_states import Columns, Kinds, Phase, StepLayout, steps_of
+from suffice.incomplete.components import Theta
 from suffice.incomplete.numbers.completed_rows import Batch
-from suffice.incomplete.numbers.normal_steps import NormalSteps
 
 
 class Emission(NamedTuple):
@@ -92,7 +90,14 @@ class ReducedSteps:
             some, codes = self.symbols.of_phase(phase.number)  # type: ignore[union-attr]
             for node in self.layout.emitting_nodes(phase, by_table=True).values() if len(some) else ():
                 _, current, _ = self.layout.space.offsets(node, emitted=True)
-                base, seen = _base(node, codes, self.layout.space)
+                # where the cells of each symbol begin, and whether it shows the child; if not, by its first state
+                base, seen = np.zeros(len(some), np.int64), np.ones(len(some), bool)
+                for v in (v for v in node.finite if variable_and_lag(v.name)[0] not in self.layout.space.unknown):
+                    own = codes[v.name]
+                    if v.name == node.name:
+                        seen = own < v.n_states
+                        own = np.where(seen, own, 0)
+                    base = base + node.strides[v.name] * own
                 key, n_states = phase.keys[node.name], node.finite[-1].n_states
                 result.append(Emission(node.name, key, some, n_states, current, base, seen, base[seen, None] + current))
         return result
@@ -101,21 +106,6 @@ class ReducedSteps:
 def observed_columns(layout: StepLayout, names: set[str]) -> list[str]:
     """The columns among these that are no part of the joint state, in their order."""
     return sorted(n for n in names if variable_and_lag(n)[0] not in layout.space.unknown)
-
-
-def _base(node: NodeFamily, codes: Mapping[str, Ints], space: StateSpace) -> tuple[Ints, Bools]:
-    """Where a node's cells begin for each symbol, and whether the symbol shows the child; if not, by its first state."""
-    first = next(iter(codes.values()))
-    base, seen = np.zeros(len(first), np.int64), np.ones(len(first), bool)
-    for v in node.finite:
-        if variable_and_lag(v.name)[0] in space.unknown:
-            continue
-        own = codes[v.name]
-        if v.name == node.name:
-            seen = own < v.n_states
-            own = np.where(seen, own, 0)
-        base = base + node.strides[v.name] * own
-    return base, seen
 
 
 class ShownPart(NamedTuple):
@@ -127,8 +117,7 @@ class ShownPart(NamedTuple):
 
 
 class StatesFound(NamedTuple):
-    """Of each sequence ln p and its first impossible step, counted within the block, or −1; p(state) of variables at each step;
-    and parts."""
+    """Of sequences ln p and the first impossible step in the block, or −1; p(state) of variables at each step; and parts."""
 
     log_likelihood: Array
     stuck: Ints
@@ -153,12 +142,7 @@ class Followed(NamedTuple):
 
 
 def certain(path: Ints, n_states: int) -> Array:
-    """1 for the state of each step, −1 for none.
-
-    >>> certain(np.array([1, -1]), 2)
-    array([[0., 0.],
-           [1., 0.]])
-    """
+    """1 for the state of each step, −1 for none."""
     joint = np.zeros((n_states, len(path)))
     joint[np.maximum(path, 0), np.arange(len(path))] = path >= 0
     return joint
@@ -183,16 +167,11 @@ def child_states(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterato
                     yield some, probs.T @ joint[:, some]
         for s in scored:
             if s.inside is not None and name in {v.name for v in s.batch.component.states}:
-                yield s.batch.rows.row, _inside(rows, s, name, joint)
-
-
-def _inside(rows: ReducedSteps, s: Scored, name: str, joint: Array) -> Array:
-    """The same of a regression's child, which the batch has summed out."""
-    match = Match.of(s.batch.component, rows.layout.space)
-    weight = match.widen(match.pool(joint[:, s.batch.rows.row]), s.inside)  # type: ignore[arg-type]
-    axis = [v.name for v in s.batch.component.states].index(name)
-    wide = weight.reshape(*s.batch.component.shape, -1)
-    return np.asarray(wide.sum(axis=tuple(i for i in range(wide.ndim - 1) if i != axis)))
+                # a regression's child, which the batch has summed out
+                match, states = Match.of(s.batch.component, rows.layout.space), s.batch.component.states
+                wide = match.widen(match.pool(joint[:, s.batch.rows.row]), s.inside).reshape(*s.batch.component.shape, -1)
+                axis = [v.name for v in states].index(name)
+                yield s.batch.rows.row, np.asarray(wide.sum(axis=tuple(i for i in range(len(states)) if i != axis)))
 
 
 def child_numbers(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
@@ -207,23 +186,16 @@ def child_numbers(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterat
             group = np.repeat(np.arange(len(s.batch.bounds) - 1), np.diff(s.batch.bounds))
             variance = s.joint.given.covariance[group, :, i, i].T
             yield at, (weight, s.joint.mean[i], np.sqrt(variance))
-        yield from _missing_counts(rows, theta, name, joint)
-
-
-def _missing_counts(
-    rows: ReducedSteps, theta: Theta, name: str, joint: Array
-) -> Iterator[tuple[Ints, tuple[Array, Array, Array]]]:
-    """The same of counts with a rate for each state."""
-    for phase in rows.layout.phases:
-        node, key = phase.nodes[name], phase.keys[name]
-        if name not in rows.gaps or "rates" not in theta.others[key].arrays:
-            continue
-        lost = np.flatnonzero((rows.transitions.phase[rows.transitions.kind] == phase.number) & rows.gaps[name])
-        if not len(lost):
-            continue
-        base = np.zeros(len(lost), np.int64)
-        _, current, observed = rows.layout.space.offsets(node, emitted=True)
-        for column, stride in observed:
-            base = base + stride * rows.observed[column][lost].astype(np.int64)
-        rates = theta.others[key].rates.reshape(-1)[current[:, None] + base]
-        yield lost, (joint[:, lost], rates, rates)
+        for phase in rows.layout.phases:  # counts with a rate for each state
+            node, key = phase.nodes[name], phase.keys[name]
+            if name not in rows.gaps or "rates" not in theta.others[key].arrays:
+                continue
+            lost = np.flatnonzero((rows.transitions.phase[rows.transitions.kind] == phase.number) & rows.gaps[name])
+            if not len(lost):
+                continue
+            base = np.zeros(len(lost), np.int64)
+            _, current, observed = rows.layout.space.offsets(node, emitted=True)
+            for column, stride in observed:
+                base = base + stride * rows.observed[column][lost].astype(np.int64)
+            rates = theta.others[key].rates.reshape(-1)[current[:, None] + base]
+            yield lost, (joint[:, lost], rates, rates)

@@ -117,8 +117,17 @@ def expect_batch(batch: Batch, theta: Theta, units: Units) -> Expectation:
 
 def other_columns(batch: Batch, units: Units) -> dict[str, dict[str, npt.NDArray[Any]]]:
     """The columns of nodes that are neither tables nor normal, completed."""
-    component = batch.component
-    return {local.node.name: _completed_columns(local, batch.rows, component, units) for local in component.others}
+    component, rows = batch.component, batch.rows
+    result: dict[str, dict[str, npt.NDArray[Any]]] = {}
+    for local in component.others:  # once for each of its local states, one after another
+        digits, own = digits_of([component.shape[a] for a in local.axes]), result.setdefault(local.node.name, {})
+        for name, (kind, place) in local.sources.items():
+            if kind == "state":
+                own[name] = np.repeat(digits[local.axes.index(place)], len(rows.weight))
+            else:
+                column = rows.codes[place] if kind == "code" else units.outward(name, rows.reals[place])
+                own[name] = np.tile(column, len(local.offsets))
+    return result
 
 
 def gather_completions(
@@ -207,20 +216,6 @@ def _log_normal(local: Member, rows: ObservedRows, line: Line) -> Array:
     off *= -0.5 / v
     off -= 0.5 * (LOG_2PI + np.log(v))
     return off
-
-
-def _completed_columns(local: Member, rows: ObservedRows, component: Component, units: Units) -> dict[str, npt.NDArray[Any]]:
-    """The columns of a node's family, once for each of its local states, one after another."""
-    n, many = len(rows.weight), len(local.offsets)
-    digits = digits_of([component.shape[a] for a in local.axes])
-    result: dict[str, npt.NDArray[Any]] = {}
-    for name, (kind, place) in local.sources.items():
-        if kind == "state":
-            result[name] = np.repeat(digits[local.axes.index(place)], n)
-        else:
-            column = rows.codes[place] if kind == "code" else units.outward(name, rows.reals[place])
-            result[name] = np.tile(column, many)
-    return result
 
 
 def count_cells(local: Member, codes: npt.NDArray[Any], weight: Array) -> Array:

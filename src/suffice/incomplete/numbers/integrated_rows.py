@@ -34,7 +34,6 @@ from suffice.engines.engine import sum_up
 from suffice.errors import TooLarge, listing
 from suffice.errors.remedies import INTO_BINS
 from suffice.incomplete.components import Expectation, Theta
-from suffice.incomplete.gauss_hermite import TAIL, HermitePoints, points
 from suffice.incomplete.numbers.completed_rows import (
     CELLS,
     Batch,
@@ -47,7 +46,7 @@ from suffice.incomplete.numbers.completed_rows import (
     other_columns,
     posterior,
 )
-from suffice.incomplete.numbers.patterns import Member, digits_of
+from suffice.incomplete.numbers.patterns import TAIL, HermitePoints, Member, digits_of, points
 from suffice.incomplete.numbers.units import Units
 
 ROUNDS = 8
@@ -140,7 +139,14 @@ class _Integral(NamedTuple):
         for local in component.curved:
             step = expected_step(local, self.theta, self._at(local, numbers), weight.reshape(-1))
             total.steps[local.node.name] = step
-        add_unknown(self.batch, self._at_points(numbers), weight, total)
+        # the unknown numbers as if each point were a state of its own: means there, and the covariance that is left
+        given, at, maps = self.joint.given, list(component.gridded), self.maps[self.batch.bounds[:-1]]
+        left = given.covariance - maps @ np.swapaxes(maps, -1, -2)
+        left[..., at, :] = 0.0
+        left[..., :, at] = 0.0
+        indices = [np.repeat(index, K, axis=1) for index in self.joint.indices]
+        points = given._replace(covariance=np.repeat(left, K, axis=1)), indices, self.joint.log_density
+        add_unknown(self.batch, UnknownNumbers(*points, numbers.reshape(len(numbers), S * K, n)), weight, total)
         return total._replace(log_likelihood=logs)
 
     def place_points(self) -> tuple[Array, Array]:
@@ -188,17 +194,6 @@ class _Integral(NamedTuple):
                 column = rows.codes[place] if kind == "code" else self.units.outward(name, rows.reals[place])
             result[name] = np.broadcast_to(column, shape).reshape(-1)
         return result
-
-    def _at_points(self, numbers: Array) -> UnknownNumbers:
-        """The unknown numbers as if each point were a state of its own: means there, and the covariance that is left."""
-        K, given, at = numbers.shape[2], self.joint.given, list(self.batch.component.gridded)
-        maps = self.maps[self.batch.bounds[:-1]]
-        left = given.covariance - maps @ np.swapaxes(maps, -1, -2)
-        left[..., at, :] = 0.0
-        left[..., :, at] = 0.0
-        indices = [np.repeat(index, K, axis=1) for index in self.joint.indices]
-        mean = numbers.reshape(len(numbers), -1, numbers.shape[-1])
-        return UnknownNumbers(given._replace(covariance=np.repeat(left, K, axis=1)), indices, self.joint.log_density, mean)
 
 
 def _moments(v: Array, log_share: Array, root: Array, spacing: float) -> tuple[Array, Array]:

@@ -3,11 +3,18 @@
 Complete families are counted and done with. Components without finite unknowns become moments, those without observed numbers
 become distinct rows with weights. Only rows with both, a hidden class of measured things, are needed in every iteration: they
 are kept where they are near and fit into `HELD` bytes, and read again otherwise.
+
+Rows of a finished network of which exact inference has no formula (numbers under regressions, counts that have children) are
+completed as in EM: states are enumerated, numbers put on points, counts summed. What a row says of a target is in the one
+component of missing cells that has the target.
+
+    ln p(row)          Σ ln p of its components and of its complete families
+    p(target | row)    of states their shares; of a number its mean and variance over the points
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
@@ -21,17 +28,28 @@ from suffice.engines.engine import Block, Step, add_up, sum_up
 from suffice.engines.gather import Groups
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError
-from suffice.families.protocol.family import flat_index
-from suffice.incomplete.components import Expectation, FlatTables, NodeFamily, ReducedComponents, Shown, Theta, log_likelihood
+from suffice.families.protocol.family import Cpd, flat_index
+from suffice.graphs import Dag
+from suffice.incomplete.components import (
+    Expectation,
+    FlatTables,
+    NodeFamily,
+    ReduceAndExpect,
+    ReducedComponents,
+    Shown,
+    Theta,
+    log_likelihood,
+    nodes_of,
+)
 from suffice.incomplete.numbers.completed_rows import Batch, NoProbability, ObservedRows, batches, count_cells, observed_moments
-from suffice.incomplete.numbers.integrated_rows import expected_rows
+from suffice.incomplete.numbers.integrated_rows import expected_rows, log_weights_of_states, weighted_points
 from suffice.incomplete.numbers.normal import PatternBatch, pattern_batches, weighted_moments
 from suffice.incomplete.numbers.patterns import Component, Key, PatternFinder
-from suffice.incomplete.numbers.units import Units
+from suffice.incomplete.numbers.units import Units, block_cells
 from suffice.statistics import Moments
 from suffice.statistics.counts import distinct
 from suffice.statistics.moments import Cases
-from suffice.variables import Finite
+from suffice.variables import Finite, Variable
 
 HELD = 2**29
 """Bytes of rows that are kept for the iterations."""
@@ -73,7 +91,10 @@ class ReduceMixed(Step[ReducedRows]):
         cases: dict[Key, Cases] = {}
         for key, component, rows in self.components(block, missing):
             if component.by_moments:
-                cases[key] = _cases(rows)
+                first, inverse = distinct(rows.codes, len(rows.weight))
+                index = inverse[None].astype(np.int64) if len(first) > 1 else np.zeros((1, 1), np.int64)  # one product
+                groups = weighted_moments(index, rows.weight[None], rows.reals, len(first))
+                cases[key] = Cases(rows.codes[:, first], groups.spread)
             elif component.mergeable:
                 kept[key] = rows.merge_equal()
             elif self.hold:
@@ -92,6 +113,13 @@ class ReduceMixed(Step[ReducedRows]):
             if node.by_rows and (seen := self.finder.complete_rows(node, missing)) is not None:
                 yield node.name, self.finder.component(node.name), self._whole(node, block, seen)[1]
 
+    def expect(self, block: Block, theta: Theta) -> Expectation:
+        """What the rows add that are read in every iteration."""
+        found = ((c, rows) for _, c, rows in self.components(block, self.finder.missing(block)))
+        needed = (batch for c, rows in found if not (c.by_moments or c.mergeable) for batch in batches(c, rows))
+        nothing = Expectation(0.0, np.zeros(theta.tables.n_cells), {}, {})
+        return sum_up(expected_rows(batch, theta, self.units) for batch in needed) or nothing
+
     def _whole(self, node: NodeFamily, block: Block, some: npt.NDArray[np.intp]) -> tuple[Any, ObservedRows]:
         component = self.finder.component(node.name)
         return (*component.tables, *component.lines, *component.others), self._rows(component, block, some)
@@ -108,28 +136,6 @@ def state_weights(codes: npt.NDArray[Any], weights: Array, n_states: int) -> Arr
     """The weight of the rows that show each state."""
     seen = codes < n_states
     return np.bincount(codes[seen], weights[seen], n_states).astype(np.float64)
-
-
-def _cases(rows: ObservedRows) -> Cases:
-    first, inverse = distinct(rows.codes, len(rows.weight))
-    index = inverse[None].astype(np.int64) if len(first) > 1 else np.zeros((1, 1), np.int64)  # one product of matrices
-    groups = weighted_moments(index, rows.weight[None], rows.reals, len(first))
-    return Cases(rows.codes[:, first], groups.spread)
-
-
-@dataclass(frozen=True, eq=False)
-class _Again(Step[Expectation]):
-    """What the rows add that are read in every iteration."""
-
-    step: ReduceMixed
-    theta: Theta
-
-    def of(self, block: Block) -> Expectation:
-        found = ((c, rows) for _, c, rows in self.step.components(block, self.step.finder.missing(block)))
-        needed = (batch for c, rows in found if not (c.by_moments or c.mergeable) for batch in batches(c, rows))
-        return sum_up(expected_rows(batch, self.theta, self.step.units) for batch in needed) or Expectation(
-            0.0, np.zeros(self.theta.tables.n_cells), {}, {}
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +218,7 @@ class MixedComponents(ReducedComponents):
         worth_threads = sum(len(b.rows.weight) * b.component.n_states for b in self._batches) > WORTH_THREADS
         more = sum_up(in_order(tasks, self.threads if worth_threads else 1))
         total = total if more is None else add_up(total, more)
-        return total if self.step.hold else add_up(total, self.data.fold(_Again(self.step, theta), threads=self.threads))
+        return total if self.step.hold else add_up(total, self.data.fold(ReduceAndExpect(self.step, theta), threads=self.threads))
 
     def parts(self, n: int) -> list[MixedComponents]:
         """Every n-th row of each component; what has moments is in the first part."""
@@ -233,3 +239,76 @@ def scaled_moments(node: NodeFamily, groups: Groups) -> Moments:
     """The moments of a normal node under their names; its columns are scaled."""
     weight, mean, rest, scatter = groups.spread
     return Moments(node.finite, node.reals, groups.keys, weight, mean, scatter, rest=rest)
+
+
+@dataclass(frozen=True, eq=False)
+class RowIntegrals:
+    """A block of rows, with a column for each node, under the distributions of a network."""
+
+    nodes: Mapping[str, NodeFamily]
+    theta: Theta
+    units: Units
+    block: Block
+
+    @classmethod
+    def of(cls, cpds: Mapping[str, Cpd], variables: Mapping[str, Variable], block: Block) -> RowIntegrals:
+        regressions = {n: cpds[n].family for n in variables if cpds[n].is_regression}
+        nodes = nodes_of(Dag({n: cpds[n].parents for n in variables}), variables, regressions)
+        finite = [v for v in variables.values() if isinstance(v, Finite)]
+        tables = FlatTables.of(finite, [node.finite for node in nodes.values() if node.by_table])
+        units = Units.of(block_cells(block, tuple(n for n, v in variables.items() if not isinstance(v, Finite))), variables)
+        theta = Theta.of(nodes, tables, cpds, lambda node, cpd: units.inward_cpd(cpd) if node.normal else cpd)
+        return cls(nodes, theta, units, block)
+
+    def log_probs(self) -> Array:
+        """ln p(observed cells) of each row; −inf where it is impossible."""
+        block, step = self.block, self._step(())
+        missing, total = step.finder.missing(block), np.zeros(block.n_rows)
+        scaled = {n: self.units.inward(n, block.columns[n]) for n in self.units.scale}
+        columns = {**block.columns, **scaled}
+        for node in self.nodes.values():
+            some = None if node.by_rows else step.finder.complete_rows(node, missing)
+            if some is not None and node.by_table:
+                cells = flat_index({v.name: columns[v.name][some] for v in node.finite}, node.finite, len(some))
+                total[some] += self.theta.log_tables[node.name][cells]
+            elif some is not None:
+                total[some] += self.theta.others[node.name].log_prob({v.name: columns[v.name][some] for v in node.members})
+            if node.normal:
+                total -= np.where(np.isnan(block.columns[node.name]), 0.0, np.log(self.units.scale[node.name]))
+        for _, component, rows in step.components(block, missing):
+            for batch in batches(component, rows):
+                total[batch.rows.row] += np.logaddexp.reduce(self._logs(batch), axis=0)
+        return total
+
+    def posterior(self, target: str) -> Array:
+        """p(states) of a target that no row shows, or its mean and variance; NaN where a row is impossible."""
+        child = self.nodes[target].child
+        result = np.full((self.block.n_rows, child.n_states if isinstance(child, Finite) else 2), np.nan)
+        possible = np.flatnonzero(self.log_probs() > -np.inf)
+        some = Block({n: c[possible] for n, c in self.block.columns.items()})
+        step = self._step(() if isinstance(child, Finite) else (target,))
+        for key, component, rows in step.components(some, step.finder.missing(some)):
+            if isinstance(key, str) or target not in key:
+                continue
+            for batch in batches(component, rows):
+                if isinstance(child, Finite):
+                    logs, at = self._logs(batch), [v.name for v in component.states].index(target)
+                    share = np.exp(logs - logs.max(axis=0)).reshape(*component.shape, -1)
+                    own = share.sum(axis=tuple(a for a in range(len(component.shape)) if a != at))
+                    result[possible[batch.rows.row]] = (own / own.sum(axis=0)).T
+                    continue
+                points, place = weighted_points(batch, self.theta, self.units, 0.0), component.completed.index(target)
+                row, values, share = (np.concatenate(part, axis=-1) for part in zip(*points, strict=True))
+                value, n = self.units.outward(target, values[place]), int(batch.rows.row.max()) + 1
+                mean = np.bincount(row, share * value, n)
+                variance = np.bincount(row, share * (value - mean[row]) ** 2, n)
+                result[possible[batch.rows.row]] = np.stack([mean, variance], axis=1)[batch.rows.row]
+        return result
+
+    def _step(self, integrated: Iterable[str]) -> ReduceMixed:
+        finder = PatternFinder(self.nodes, tuple(self.nodes), integrated=integrated)
+        return ReduceMixed(finder, self.theta.tables, self.units, True)
+
+    def _logs(self, batch: Batch) -> Array:
+        logs = log_weights_of_states(batch, self.theta, self.units)
+        return np.where(np.isnan(logs), -np.inf, logs)

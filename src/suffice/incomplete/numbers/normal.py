@@ -35,10 +35,8 @@ FEW = 16
 
 
 class ConditionalNormal(NamedTuple):
-    """The missing numbers given the observed ones o, for each of many configurations (leading axes).
-
-    mean = mean_map o + mean_constant; ln ∫ p = log_scale − ½ |residual_map o + residual_constant|²
-    """
+    """The missing numbers given the observed ones o, for each of many configurations (leading axes). mean = mean_map o +
+    mean_constant; ln ∫ p = log_scale − ½ |residual_map o + residual_constant|²"""
 
     mean_map: Array
     mean_constant: Array
@@ -126,9 +124,19 @@ def weighted_moments(index: Ints, weight: Array, values: Array, n_cells: int) ->
     """
     if index.shape[1] == 1 and weight.shape[1] >= FEW:
         return collect_groups(index[:, 0], _by_state(weight, values))
-    flat = np.broadcast_to(index, weight.shape).reshape(-1)
+    keys, group = group_rows(np.broadcast_to(index, weight.shape).reshape(-1), n_cells)
     wide = values if values.ndim == 3 else np.broadcast_to(values[:, None, :], (len(values), *weight.shape))
-    return _scatter_rows(flat, weight.reshape(-1), wide.reshape(len(values), weight.size), n_cells)
+    values, weight = wide.reshape(len(values), weight.size), weight.reshape(-1)
+    g, k = len(keys), len(values)
+    total: Array = np.bincount(group, weight, g).astype(np.float64)
+    divisor = np.where(total > 0, total, 1.0)
+    mean, scatter, off = np.zeros((g, k)), np.zeros((g, k, k)), np.empty_like(values)
+    for i, x in enumerate(values):
+        mean[:, i] = np.bincount(group, weight * x, g) / divisor
+        off[i] = x - mean[group, i]
+        for j in range(i + 1):
+            scatter[:, i, j] = scatter[:, j, i] = np.bincount(group, weight * off[i] * off[j], g)
+    return Groups(keys, Spread(total, mean, np.zeros((g, k)), scatter), np.zeros((g, 0)))
 
 
 def _by_state(weight: Array, values: Array) -> Spread:
@@ -153,21 +161,6 @@ def _by_state(weight: Array, values: Array) -> Spread:
         off = x - mean[s][:, None]
         scatter[s] = (off * w) @ off.T
     return Spread(total, mean, np.zeros((n, k)), (scatter + scatter.transpose(0, 2, 1)) / 2.0)
-
-
-def _scatter_rows(flat: Ints, weight: Array, values: Array, n_cells: int) -> Groups:
-    """Rows of any configurations: sums by counting."""
-    keys, group = group_rows(flat, n_cells)
-    g, k = len(keys), len(values)
-    total: Array = np.bincount(group, weight, g).astype(np.float64)
-    divisor = np.where(total > 0, total, 1.0)
-    mean, scatter, off = np.zeros((g, k)), np.zeros((g, k, k)), np.empty_like(values)
-    for i, x in enumerate(values):
-        mean[:, i] = np.bincount(group, weight * x, g) / divisor
-        off[i] = x - mean[group, i]
-        for j in range(i + 1):
-            scatter[:, i, j] = scatter[:, j, i] = np.bincount(group, weight * off[i] * off[j], g)
-    return Groups(keys, Spread(total, mean, np.zeros((g, k)), scatter), np.zeros((g, 0)))
 
 
 CELLS = 2**20
@@ -219,29 +212,18 @@ def pattern_batches(parts: Iterable[tuple[Component, Cases]]) -> Iterator[Patter
     """The moments of components without finite unknowns, those together that can be."""
     alike: dict[tuple[object, ...], list[PatternBatch]] = {}
     for component, cases in parts:
-        batch = _of(component, cases)
-        alike.setdefault((tuple(node.name for node in batch.nodes), batch.missing.shape[1]), []).append(batch)
+        names, size = tuple(sorted((*component.unknown, *component.reals))), len(cases.spread.weight)
+        columns = (np.array([names.index(n) for n in own], np.int64) for own in (component.unknown, component.reals))
+        missing, observed = (np.tile(own, (size, 1)) for own in columns)
+        keys = np.array([np.broadcast_to(local.index(cases.codes)[0], size) for local in component.joint], np.int64)
+        batch = PatternBatch(tuple(local.node for local in component.joint), names, missing, observed, keys, cases.spread)
+        alike.setdefault((tuple(node.name for node in batch.nodes), missing.shape[1]), []).append(batch)
     for batches in alike.values():
-        whole = _join_batches(batches)
-        most = max(1, CELLS // (len(whole.nodes) ** 2 + len(whole.names) ** 2))
-        for some in (slice(i, i + most) for i in range(0, len(whole.missing), most)):
-            spread, keys = Spread(*(part[some] for part in whole.spread)), whole.configurations[:, some]
-            yield PatternBatch(whole.nodes, whole.names, whole.missing[some], whole.observed[some], keys, spread)
-
-
-def _of(component: Component, cases: Cases) -> PatternBatch:
-    """A component by itself."""
-    names, size = tuple(sorted((*component.unknown, *component.reals))), len(cases.spread.weight)
-    missing, observed = (
-        np.tile(np.array([names.index(n) for n in part], np.int64), (size, 1)) for part in (component.unknown, component.reals)
-    )
-    keys = [np.broadcast_to(local.index(cases.codes)[0], size) for local in component.joint]
-    nodes = tuple(local.node for local in component.joint)
-    return PatternBatch(nodes, names, missing, observed, np.array(keys, np.int64), cases.spread)
-
-
-def _join_batches(batches: list[PatternBatch]) -> PatternBatch:
-    missing, observed = (np.concatenate(part) for part in zip(*((b.missing, b.observed) for b in batches), strict=True))
-    keys = np.concatenate([b.configurations for b in batches], axis=1)
-    spread = Spread(*(np.concatenate(part) for part in zip(*(b.spread for b in batches), strict=True)))
-    return PatternBatch(batches[0].nodes, batches[0].names, missing, observed, keys, spread)
+        nodes, names = batches[0].nodes, batches[0].names
+        missing, observed = (np.concatenate(part) for part in zip(*((b.missing, b.observed) for b in batches), strict=True))
+        keys = np.concatenate([b.configurations for b in batches], axis=1)
+        spread = [np.concatenate(part) for part in zip(*(b.spread for b in batches), strict=True)]
+        most = max(1, CELLS // (len(nodes) ** 2 + len(names) ** 2))
+        for some in (slice(i, i + most) for i in range(0, len(missing), most)):
+            own = Spread(*(part[some] for part in spread))
+            yield PatternBatch(nodes, names, missing[some], observed[some], keys[:, some], own)

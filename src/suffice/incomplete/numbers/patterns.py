@@ -2,7 +2,8 @@
 
 Two missing variables hang together if they share a family (a node and its parents). A row falls into such components, and
 everything about one of them depends on the cells of the families that touch it, which are observed. So a component is known by
-its missing variables alone, and rows that miss other cells elsewhere share it.
+its missing variables alone, and rows that miss other cells elsewhere share it. Missing numbers that have to be integrated are put
+on points of Gauss–Hermite quadrature, or seeded draws.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, is_missing
-from suffice.errors import TooLarge, listing
+from suffice.errors import FitError, TooLarge, listing, note
+from suffice.errors.remedies import INTO_BINS
+from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily
-from suffice.incomplete.gauss_hermite import n_points
 from suffice.statistics.counts import alike, n_configurations, sizes
 from suffice.variables import Finite, NotNormal
 
@@ -68,13 +70,11 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """Missing variables that hang together: finite ones, whose joint `states` are enumerated, and `unknown` numbers.
-
-    `codes` and `reals` are the observed columns around them. Of the nodes that touch it, `lines` are normal with all their
-    numbers observed, `joint` are normal with numbers missing, `others` are neither tables nor normal, `curved` such with numbers
-    missing among their parents. `integrated` are unknown numbers that are put on points whether or not curved nodes want it;
-    `summed` the places in `reals` of missing counts, which are put in value by value, as if they were observed.
-    """
+    """Missing variables that hang together: finite ones, whose joint `states` are enumerated, and `unknown` numbers. `codes` and
+    `reals` are the observed columns around them. Of the nodes that touch it, `lines` are normal with all their numbers observed,
+    `joint` are normal with numbers missing, `others` are neither tables nor normal, `curved` such with numbers missing among
+    their parents. `integrated` are unknown numbers that are put on points whether or not curved nodes want it; `summed` the
+    places in `reals` of missing counts, which are put in value by value, as if they were observed."""
 
     states: tuple[Finite, ...]
     unknown: tuple[str, ...]
@@ -203,6 +203,27 @@ def _local(
     return Member(node, axes, shape, offsets, observed, columns, sources)
 
 
+def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str, NodeFamily]) -> None:
+    """Refuse missing numbers that are neither normal nor counts and have children. Normal ones under regressions are integrated
+    over points, counts are summed, which is said."""
+    counts = []
+    for node in nodes.values():
+        if node.by_rows and not isinstance(node.child, Finite) and missing.get(node.name) and dag.children(node.name):
+            if isinstance(node.child, NotNormal) and node.child.whole:
+                counts.append(node.name)
+                continue
+            kind = repr(node.family).partition("(")[0]
+            raise FitError(
+                f"cells of {node.name!r} are missing, which is neither Gaussian nor a count but {kind} and has children: "
+                f"such numbers cannot be integrated; fill them, or cut {node.name!r} {INTO_BINS}"
+            )
+    under = {v.name: node.name for node in nodes.values() if node.by_rows for v in node.parents if missing.get(v.name)}
+    if counts:
+        note(f"{SUMMED}: {listing(counts)}")
+    if numbers := {v: child for v, child in under.items() if nodes[v].normal}:
+        note(f"{INTEGRATED}: {listing(list(numbers))}")
+
+
 def digits_of(shape: Sequence[int]) -> npt.NDArray[np.intp]:
     """The state of each variable (first axis) in each of their joint states.
 
@@ -267,11 +288,7 @@ class PatternFinder:
 
 
 def connected_sets(missing: Missing, families: Iterable[Collection[str]]) -> tuple[Missing, ...]:
-    """The missing variables in sets that share families, directly or through one another.
-
-    >>> [sorted(s) for s in connected_sets(frozenset("abcd"), ["ab", "bx", "xc", "cd"])]
-    [['a', 'b'], ['c', 'd']]
-    """
+    """The missing variables in sets that share families, directly or through one another."""
     sets: dict[str, set[str]] = {n: {n} for n in missing}
     for family in families:
         together = [n for n in family if n in missing]
@@ -281,3 +298,44 @@ def connected_sets(missing: Missing, families: Iterable[Collection[str]]) -> tup
                 one |= other
                 sets.update(dict.fromkeys(other, one))
     return tuple(sorted({frozenset(s) for s in sets.values()}, key=sorted))
+
+
+POINTS = {1: 33, 2: 15, 3: 9}
+"""Points of Gauss–Hermite quadrature for each of one, two or three numbers that are missing together: 33, 15² and 9³ in all."""
+
+DRAWS, SEED = 2_000, 0
+"""Draws that stand for more numbers, half of them the others with the opposite sign."""
+
+TAIL = 1e-12
+"""The share of the sum over a missing count that is left out, at most."""
+
+INTEGRATED = (
+    f"missing numbers under regressions are integrated by adaptive Gauss-Hermite quadrature ({POINTS[1]} points for one number, "
+    f"{POINTS[2]}² for two, {POINTS[3]}³ for three that are missing together; {DRAWS:,} seeded draws for more)"
+)
+SUMMED = f"missing counts that have children are summed, from 0 up to where less than {TAIL:g} of the posterior is left"
+
+
+class HermitePoints(NamedTuple):
+    """Standard normal points (number, point), their log-weights, and how near the points lie to each other; 0 of draws."""
+
+    z: Array
+    log_weight: Array
+    spacing: float
+
+
+def n_points(d: int) -> int:
+    """How many points stand for d numbers."""
+    return POINTS[d] ** d if d in POINTS else DRAWS
+
+
+@cache
+def points(d: int) -> HermitePoints:
+    """The points for d numbers."""
+    if d not in POINTS:
+        half = np.random.default_rng(SEED).standard_normal((d, DRAWS // 2))
+        return HermitePoints(np.concatenate([half, -half], axis=1), np.full(DRAWS, -np.log(DRAWS)), 0.0)
+    x, w = np.polynomial.hermite_e.hermegauss(POINTS[d])
+    z = np.stack(np.meshgrid(*[x] * d, indexing="ij")).reshape(d, -1)
+    weight = np.stack(np.meshgrid(*[np.log(w) - 0.5 * np.log(2.0 * np.pi)] * d, indexing="ij")).reshape(d, -1)
+    return HermitePoints(z, weight.sum(axis=0), float(np.diff(x).min()))

@@ -8,7 +8,7 @@ numbers have the units of the first observed child, going down the graph, so tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -106,10 +106,8 @@ class Units:
         return Units(centre, scale, middle, variance, weight, others)
 
     def alike(self, groups: Iterable[tuple[str, ...]]) -> Units:
-        """The same, but that some columns have common units: the mean of their centres, and the largest of their scales.
-
-        A scale large enough for centres that are far apart, too, keeps what is computed in these units near 1.
-        """
+        """The same, but that some columns have common units: the mean of their centres, and the largest of their scales. A scale
+        large enough for centres that are far apart, too, keeps what is computed in these units near 1."""
         centre, scale, mean, variance = (dict(part) for part in (self.centre, self.scale, self.mean, self.variance))
         for names in ([n for n in group if n in self.centre and n not in self.not_normal] for group in groups):
             if len(names) < 2:
@@ -221,8 +219,7 @@ def observed_sums(rows: Data, variables: Mapping[str, Variable], threads: int | 
 def moments_by_column(
     spread: Spread, variables: Mapping[str, Variable], sums: Mapping[RowFormula, float] | None = None
 ) -> list[Moments]:
-    """What a prior takes its defaults from: the mean and variance of the observed cells of each real column, and sums of what
-    is derived from them."""
+    """What a prior takes its defaults from: mean and variance of observed cells of real columns, and sums derived from them."""
     entries = []
     for i, n in enumerate(n for n, v in variables.items() if not isinstance(v, Finite)):
         count, mean, rest, scatter = (freeze(np.array(part[i : i + 1])) for part in spread)
@@ -245,31 +242,17 @@ def with_hidden(units: Units, alike: Mapping[str, str | None]) -> Units:
     return replace(units, centre=centre, scale=scale, mean=mean, variance=variance, weight=weight)
 
 
-def observed_below(children: Mapping[str, Sequence[str]], name: str, observed: Collection[str]) -> str | None:
-    """The first observed variable among the descendants of one, the nearest first.
-
-    >>> observed_below({"a": ["b", "c"], "b": ["a", "y"]}, "a", {"y"})
-    'y'
-    """
-    near, seen = [name], {name}
-    while near:
-        below = [c for n in near for c in children.get(n, ()) if c not in seen]
-        found = next((c for c in below if c in observed), None)
-        if found is not None:
-            return found
-        seen.update(below)
-        near = list(dict.fromkeys(below))
-    return None
-
-
 def columns_below(template: Template, hidden: Collection[str], observed: Collection[str]) -> dict[str, str | None]:
-    """For each hidden variable the column that it is measured like, or None.
-
-    >>> columns_below(Template("trend[-1] -> trend; trend[-1] -> level; level -> y"), ["trend", "level"], ["y"])
-    {'trend': 'y', 'level': 'y'}
-    """
+    """For each hidden variable the column that it is measured like, or None."""
     children: dict[str, list[str]] = {}
     for child in template.nodes:
         for parent in template.parents(child):
             children.setdefault(variable_and_lag(parent)[0], []).append(child)
-    return {name: observed_below(children, name, observed) for name in hidden}
+    nearest: dict[str, str | None] = {}
+    for name in hidden:  # the first observed one among its descendants, generation by generation
+        near, seen, nearest[name] = [name], {name}, None
+        while near and nearest[name] is None:
+            near = list(dict.fromkeys(c for n in near for c in children.get(n, ()) if c not in seen))
+            nearest[name] = next((c for c in near if c in observed), None)
+            seen.update(near)
+    return nearest

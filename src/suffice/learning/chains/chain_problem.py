@@ -29,9 +29,8 @@ from suffice.incomplete.first_slices import Diffuse, First, Given, Stationary
 from suffice.incomplete.numbers.units import Units, columns_below, moments_by_column, observed_cells, with_hidden
 from suffice.learning.chains import stationary
 from suffice.learning.chains.chain_task import ChainTask, chain_task_of, given_cpds
-from suffice.learning.incomplete.held import ratios
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions
-from suffice.learning.incomplete.objective import Collapsed
+from suffice.learning.incomplete.objective import Collapsed, ratios
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.reduced_task import EStep, ExpectedStatistic, imagined_by, refuse_beliefs, refuse_constants
 from suffice.limits import check_room

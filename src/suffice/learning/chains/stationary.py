@@ -42,7 +42,7 @@ from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm
 from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.first_slices import pull_of_start, stationary
 from suffice.learning.chains.chain_task import ChainTask
-from suffice.learning.incomplete.held import HeldEntries
+from suffice.learning.incomplete.objective import HeldEntries
 from suffice.learning.incomplete.reduced_task import ExpectedStatistic
 from suffice.statistics import Moments
 from suffice.statistics.moments import Spread

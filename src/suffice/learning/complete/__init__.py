@@ -1,4 +1,4 @@
-"""Learning from complete rows, where one statistic is not all: regressions by IRLS, LMS, plates, projections, complete chains.
+"""Learning from complete rows, where one statistic is not all: regressions by IRLS, LMS, plates, complete chains.
 
 It uses families and models. Start with `irls`.
 """

@@ -89,7 +89,10 @@ def _regressions(task: Any) -> dict[str, Cpd]:
     """The nodes with a family of their own, each fitted to the steps that have it."""
     graph, result = task.template, {}
     for name, family in regressions_among(task.families).items():
-        for key, first, last in _spans(graph, name):
+        shared = [t for t in range(graph.order) if not graph.own_at(name, t)]
+        since = min((t for t in shared if all(s in shared for s in range(t, graph.order))), default=graph.order)
+        own = ((graph.parameter_name(name, t), t, t) for t in range(since) if graph.own_at(name, t))
+        for key, first, last in ((name, since, None), *own):  # the parameter nodes, and the places of the steps that have each
             t = first if last is not None else graph.order
             parents = graph.parents_at(name, t)
             places = {p: variable_and_lag(p) for p in parents} | {key: (name, 0)}
@@ -99,13 +102,6 @@ def _regressions(task: Any) -> dict[str, Cpd]:
                 continue  # a table or a normal distribution, from statistics
             result[key] = fit_regression(schema[key], [schema[p] for p in parents], rows, family)
     return result
-
-
-def _spans(graph: Template, name: str) -> list[tuple[str, int, int | None]]:
-    """The parameter nodes of a variable, and the places of the steps that have each."""
-    shared = [t for t in range(graph.order) if not graph.own_at(name, t)]
-    since = min((t for t in shared if all(s in shared for s in range(t, graph.order))), default=graph.order)
-    return [(name, since, None), *((graph.parameter_name(name, t), t, t) for t in range(since) if graph.own_at(name, t))]
 
 
 def score_chain(template: Any, data: Any, chosen: Any, *, by_node: bool) -> float | dict[str, float]:

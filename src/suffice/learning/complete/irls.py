@@ -213,14 +213,7 @@ class Ascent:
 def fit_regression(
     child: Variable, parents: Sequence[Variable], rows: Data, family: Any, *, max_iter: int = 100, threads: int | None = None
 ) -> Any:
-    """The regression of `child` on `parents` of largest likelihood (less the ridge), from complete rows.
-
-    >>> from suffice import scan
-    >>> from suffice import Logistic
-    >>> data = scan({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]})
-    >>> fit_regression(data.schema["y"], [data.schema["x"]], data, Logistic()).coefficients.round(4)
-    array([[0.9082]])
-    """
+    """The regression of `child` on `parents` of largest likelihood (less the ridge), from complete rows."""
     family.check(child, parents)
     names = [v.name for v in (*parents, child)]
     rows.require_complete(names)
@@ -240,8 +233,7 @@ def maximise(
     threads: int | None = None,
     sample: bool = True,
 ) -> Any:
-    """The same from rows that are known to be complete, or from `DistinctRows`; without `sample` all that is asked of rows is
-    `n_rows` and `fold`."""
+    """The same of rows known to be complete, or `DistinctRows`; without `sample` they need only `n_rows` and `fold`."""
     what = f"the regression of {child.name!r}"
     summary = chosen.fold(Pass(family.summary, (child, tuple(parents))), threads=threads, what=what)
     family.refuse(child, parents, summary)
@@ -278,7 +270,14 @@ def _profile_shape(ascent: Ascent, parents: Sequence[Variable], summary: Summary
     for _ in range(200):
         climb, _ = replace(ascent, movable=False, options={"dispersion": 1.0 / shape}).climb(theta, CONVERGED)
         theta, before = climb.theta, shape
-        shape = _better_shape(ascent, theta, shape)
+        # a Newton step in the logarithm of the shape
+        slope, curve = ascent.rows.fold(Pass(family.of_shape, (family.spread, ascent.at, theta, shape)))
+        shape *= float(np.exp(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0)))
+        if shape > 1e7:
+            raise FitError(
+                f"{ascent.at.child.name!r} has no more spread in the data than a Poisson count, and its negative binomial shape "
+                f"grows without end: use {Remedy('PoissonLog()', '--family NAME=poisson')}"
+            )
         iterations += climb.iterations + 1
         if abs(np.log(shape / before)) < 1e-10:
             break
@@ -288,18 +287,6 @@ def _profile_shape(ascent: Ascent, parents: Sequence[Variable], summary: Summary
     total = ascent.rows.fold(Pass(family.of_shape, (family.log_likelihood_of, ascent.at, theta, shape)))
     cpd = family.finish(ascent.at, parents, climb, summary, 1.0 / shape)
     return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=float(total)))
-
-
-def _better_shape(ascent: Ascent, theta: Array, shape: float) -> float:
-    """The shape after a Newton step in its logarithm, given θ."""
-    slope, curve = ascent.rows.fold(Pass(ascent.family.of_shape, (ascent.family.spread, ascent.at, theta, shape)))
-    step = float(np.clip(-slope / curve if curve < 0 else np.sign(slope), -2.0, 2.0))
-    if shape * np.exp(step) > 1e7:
-        raise FitError(
-            f"{ascent.at.child.name!r} has no more spread in the data than a Poisson count, and its negative binomial shape "
-            f"grows without end: use {Remedy('PoissonLog()', '--family NAME=poisson')}"
-        )
-    return shape * float(np.exp(step))
 
 
 def _start_from_sample(ascent: Ascent, theta: Array) -> Array:
@@ -319,21 +306,18 @@ def fitted_regressions(nodes: Nodes, families: Mapping[str, Any], rows: Data, ti
     tied = {node: tie for tie in ties for node in tie.nodes if node in families}
     found: dict[str, Cpd] = {n: fit_regression(*nodes[n], rows, family) for n, family in families.items() if n not in tied}
     for tie in dict.fromkeys(tied.values()):
-        found |= _fit_tie(tie, nodes, families[tie.nodes[0]], rows)
+        family, (child, parents) = families[tie.nodes[0]], nodes[tie.nodes[0]]
+        family.check(child, parents)
+        stacked = StackedRows.of(rows, tie)
+        stacked.rows.require_complete(stacked.rows.columns)
+        if all(isinstance(v, Finite) for v in (child, *parents)):
+            sets = [(*own[1:], own[0]) for own in tie.families]
+            found |= from_tables(tie, nodes, family, rows.gather([Request(s) for s in sets]))
+            continue
+        cpd = maximise(child, parents, stacked, family)
+        renamed = {n: cpd.rename(*nodes[n]) for n in tie.nodes}
+        found |= with_shares(renamed, stacked.log_likelihoods(renamed))
     return found
-
-
-def _fit_tie(tie: Tie, nodes: Nodes, family: Any, rows: Data) -> dict[str, Cpd]:
-    child, parents = nodes[tie.nodes[0]]
-    family.check(child, parents)
-    stacked = StackedRows.of(rows, tie)
-    stacked.rows.require_complete(stacked.rows.columns)
-    if all(isinstance(v, Finite) for v in (child, *parents)):
-        sets = [(*own[1:], own[0]) for own in tie.families]
-        return from_tables(tie, nodes, family, rows.gather([Request(s) for s in sets]))
-    cpd = maximise(child, parents, stacked, family)
-    own = {n: cpd.rename(*nodes[n]) for n in tie.nodes}
-    return with_shares(own, stacked.log_likelihoods(own))
 
 
 def from_tables(tie: Tie, nodes: Nodes, family: Any, seen: Statistics) -> dict[str, Cpd]:

@@ -97,7 +97,9 @@ def lms(
     (array([[1.]]), True)
     """
     given = scan(data)
-    own: Any = _suitable_family(given, child) if family is None else family
+    kinds: dict[type, Any] = {Real: Linear(), Count: PoissonLog()}
+    column = given.take([child]).schema[child] if family is None and child in given.columns else None
+    own: Any = kinds.get(type(column), Logistic()) if family is None else family
     _check(own, passes, rate, seed)
     if not given.engine.ordered:
         graph = "; ".join(f"{p} -> {child}" for p in parents) or child
@@ -124,12 +126,6 @@ def lms(
         model, away, log_likelihood = _model(own, walk, variables, rows, state)
         trace.append(Iteration(log_likelihood, log_likelihood, time.perf_counter() - began))
     return LmsRun(model, tuple(trace), away <= 1.0, state)
-
-
-def _suitable_family(data: Data, child: str) -> Any:
-    """The family of a column: `Linear()` of numbers, `PoissonLog()` of declared counts, `Logistic()` of states."""
-    kinds: dict[type, Any] = {Real: Linear(), Count: PoissonLog()}
-    return kinds.get(type(data.take([child]).schema[child]), Logistic()) if child in data.columns else Logistic()
 
 
 def _check(family: Any, passes: Any, rate: Any, seed: Any) -> None:

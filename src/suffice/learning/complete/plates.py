@@ -145,17 +145,16 @@ class Plate:
     def dag(self) -> Dag:
         """The graph with every copy in it."""
         parents: dict[str, list[str]] = {} if self.group is None else {self.group: []}
+        repeated = self.columns or {}
         for node, copies in self._copies.items():
             for i, copy in enumerate(copies):
-                parents[copy] = [p for parent in self.graph.parents(node) for p in self._copies_of(parent, node, i)]
+                every = ((p, self._copies[p]) for p in self.graph.parents(node))  # in step with it, if both are repeated
+                parents[copy] = [
+                    name for p, own in every for name in (own[i : i + 1] if node in repeated and p in repeated else own)
+                ]
                 if self.group is not None and node in (self.inside or ()) and not isinstance(self.pooling, Pooled):
                     parents[copy].append(self.group)
         return Dag(parents)
-
-    def _copies_of(self, parent: str, child: str, i: int) -> tuple[str, ...]:
-        """The copies of a parent that a copy of a child has: that in step with it, if both are repeated."""
-        both = child in (self.columns or {}) and parent in (self.columns or {})
-        return self._copies[parent][i : i + 1] if both else self._copies[parent]
 
     @property
     def shared(self) -> tuple[tuple[str, ...], ...]:

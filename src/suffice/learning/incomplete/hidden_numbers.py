@@ -22,7 +22,6 @@ from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.learning.incomplete.reduced_task import ReducedTask
 from suffice.models.parts.parameter_covariance import rotations
-from suffice.statistics import Moments
 from suffice.variables import Real, Variable
 
 FLOOR = 1e-6
@@ -103,8 +102,8 @@ class Conventions:
         return self.put(replace(theta, others=lines)) if self.fixed else theta
 
     def standardise(self, theta: Theta, moments: Mapping[str, Groups]) -> Theta:
-        """The same distribution of the observed columns, hidden numbers having mean 0 and variance 1 where rows were expected to
-        have these moments."""
+        """The same distribution of observed columns, hidden numbers having mean 0 and variance 1 where rows have these
+        moments."""
         lines: Lines = dict(theta.others)
         for name in self.loose:
             if name in moments:  # to the mean and deviation of its column over all configurations
@@ -134,8 +133,7 @@ class Conventions:
         return replace(theta, others=lines)
 
     def _turn_each(self, lines: Lines, group: tuple[str, ...]) -> None:
-        """Rotate standard normal numbers, at each configuration so that Σ λλᵀ/noise is diagonal and falls, signs by the first
-        loading."""
+        """Rotate standard normal numbers at each configuration: Σ λλᵀ/noise is diagonal and falls, signs by the first loading."""
         children, q = self.children[group[0]], self.nodes[self.children[group[0]][0]].n_cells
         at = {c: [self._place(c, h) for h in group] for c in children}
         L = np.stack([lines[c].coefficients.reshape(q, -1)[:, at[c]] for c in children])
@@ -163,27 +161,24 @@ class Conventions:
 
     def _turn(self, lines: Lines, group: tuple[str, ...]) -> None:
         """Rotate some numbers, of unit residuals, so that Σ λλᵀ/noise is diagonal and falls, signs by the first loading."""
+        for name in group if len(group) > 1 else ():
+            self._move(lines, name, 0.0, float(np.sqrt(lines[name].variance)))
         if len(group) > 1:
-            self._rotate(lines, group)
+            children, g = self.children[group[0]], len(group)
+            loadings = {c: lines[c].coefficients[..., [self._place(c, h) for h in group]] for c in children}
+            scaled = [(loadings[c] / np.sqrt(lines[c].variance)[..., None]).reshape(-1, g) for c in children]
+            turn = np.linalg.eigh(sum(x.T @ x for x in scaled))[1][:, ::-1]
+            for child in children:
+                b = lines[child].coefficients.copy()
+                b[..., [self._place(child, h) for h in group]] = loadings[child] @ turn
+                lines[child] = replace(lines[child], coefficients=b)
+            a, b = (np.stack([getattr(lines[h], part) for h in group]) for part in ("intercept", "coefficients"))
+            for h, own_a, own_b in zip(group, turn.T @ a, turn.T @ b, strict=True):
+                lines[h] = replace(lines[h], intercept=np.asarray(own_a), coefficients=own_b)
         for name in group:
             sums = (float(np.sum(lines[c].coefficients[..., self._place(c, name)])) for c in self.children[name])
             if next((s for s in sums if s), 0.0) < 0.0:
                 self._move(lines, name, 0.0, -1.0)
-
-    def _rotate(self, lines: Lines, group: tuple[str, ...]) -> None:
-        for name in group:
-            self._move(lines, name, 0.0, float(np.sqrt(lines[name].variance)))
-        children, g = self.children[group[0]], len(group)
-        loadings = {c: lines[c].coefficients[..., [self._place(c, h) for h in group]] for c in children}
-        scaled = [(loadings[c] / np.sqrt(lines[c].variance)[..., None]).reshape(-1, g) for c in children]
-        turn = np.linalg.eigh(sum(x.T @ x for x in scaled))[1][:, ::-1]
-        for child in children:
-            b = lines[child].coefficients.copy()
-            b[..., [self._place(child, h) for h in group]] = loadings[child] @ turn
-            lines[child] = replace(lines[child], coefficients=b)
-        a, b = (np.stack([getattr(lines[h], part) for h in group]) for part in ("intercept", "coefficients"))
-        for h, own_a, own_b in zip(group, turn.T @ a, turn.T @ b, strict=True):
-            lines[h] = replace(lines[h], intercept=np.asarray(own_a), coefficients=own_b)
 
     def _place(self, child: str, name: str) -> int:
         return self.nodes[child].reals.index(name)
@@ -197,12 +192,6 @@ class Conventions:
 
 NO_CONVENTIONS = Conventions({}, {}, (), (), (), (), frozenset())
 """Those of problems without hidden numbers, or with conventions of their own."""
-
-
-def standard_moments(names: Sequence[str]) -> list[Moments]:
-    """What a prior takes its defaults for hidden numbers from: mean 0 and variance 1."""
-    one, zero = np.ones(1), np.zeros((1, 1))
-    return [Moments((), (n,), np.zeros(1, np.int64), one, zero, np.ones((1, 1, 1))) for n in names]
 
 
 def refuse_unlinked(dag: Dag, variables: Mapping[str, Variable], names: Sequence[str]) -> None:

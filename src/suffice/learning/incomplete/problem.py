@@ -26,31 +26,13 @@ from suffice.errors.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument
 from suffice.families.charts.regression import line_of
 from suffice.families.protocol.family import Cpd, Mode
 from suffice.families.regressions.glm_steps import between
-from suffice.incomplete.components import (
-    Components,
-    FlatTables,
-    NodeFamily,
-    Theta,
-    bytes_of_parameters,
-    log_likelihood,
-    nodes_of,
-    refuse_unanswerable,
-)
+from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta, bytes_of_parameters, log_likelihood, nodes_of
 from suffice.incomplete.finite import FiniteComponents
-from suffice.incomplete.folded import FoldedComponents
-from suffice.incomplete.gauss_hermite import error_of
 from suffice.incomplete.numbers.mixed import MixedComponents, scaled_moments
-from suffice.incomplete.numbers.units import (
-    NO_UNITS,
-    Units,
-    moments_by_column,
-    observed_cells,
-    observed_sums,
-    with_hidden,
-)
-from suffice.learning.incomplete.held import ratios
-from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked, standard_moments
-from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of
+from suffice.incomplete.numbers.patterns import POINTS, refuse_unanswerable
+from suffice.incomplete.numbers.units import NO_UNITS, Units, moments_by_column, observed_cells, observed_sums, with_hidden
+from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked
+from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of, ratios
 from suffice.learning.incomplete.reduced_task import (
     EStep,
     ExpectedStatistic,
@@ -66,21 +48,13 @@ from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import hidden_numbers
 from suffice.models.parts.sharing import linked_names
-from suffice.statistics import Counts, Statistics
+from suffice.statistics import Counts, Moments, Statistics
 from suffice.variables import Finite, Real
 
 
 @dataclass(frozen=True, eq=False)
 class ParameterProblem(ReducedTask):
-    """The parameters of a graph from incomplete rows: a task, whose rows are reduced.
-
-    >>> problem = problem_of("x -> y", {"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 3.0, 4.0, None]})
-    >>> theta = problem.first()
-    >>> for _ in range(50):
-    ...     theta = problem.maximise(problem.expect(theta).statistic)
-    >>> problem.cpds(theta)["y"].coefficients.round(6)
-    array([1.5])
-    """
+    """The parameters of a graph from incomplete rows: a task, whose rows are reduced."""
 
     @classmethod
     def of(cls, task: Task) -> ParameterProblem:
@@ -109,16 +83,15 @@ class ParameterProblem(ReducedTask):
             units = with_hidden(observed, dict.fromkeys(numbers))
         components: Components
         if len(tables.families) == len(nodes):
-            components = here = FiniteComponents.of(task.rows, tables, task.threads, task.room)
-            if here.reduction.overfull:
-                components = FoldedComponents.of(task.rows, here)
+            components = FiniteComponents.of(task.rows, tables, task.threads, task.room)
         else:
             refuse_unanswerable({**task.rows.missing, **dict.fromkeys(numbers, 1)}, task.dag, nodes)
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads, task.room)
         shown, prior = components.shown, task.prior
         said: dict[str, Any] = dict.fromkeys(nodes)
         if prior is not None:  # its defaults come from what the columns show
-            moments = standard_moments(numbers)
+            one, zero, square = np.ones(1), np.zeros((1, 1)), np.ones((1, 1, 1))  # hidden numbers have mean 0 and variance 1
+            moments = [Moments((), (n,), np.zeros(1, np.int64), one, zero, square) for n in numbers]
             if with_numbers:
                 moments = [*moments_by_column(spread, seen, observed_sums(task.rows, seen, task.threads)), *moments]
             counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
@@ -264,10 +237,8 @@ class ParameterProblem(ReducedTask):
         return total
 
     def rounding(self, theta: Theta) -> float:
-        """By how much ln p may be off since a residual variance is a difference of numbers near 1: N δv/(2v), δv some 1e-15.
-
-        So it is where parents all but determine a child, as when tied columns lie a million deviations apart.
-        """
+        """By how much ln p may be off since a residual variance is a difference of numbers near 1: N δv/(2v), δv some 1e-15. So
+        it is where parents all but determine a child, as when tied columns lie a million deviations apart."""
         if not self.others:
             return 0.0
         variances = (line.variance for line in theta.lines.values())
@@ -276,10 +247,10 @@ class ParameterProblem(ReducedTask):
 
     @cached_property
     def _integration(self) -> float:
-        """By how much ln p of a row may be off where missing numbers are integrated over points; 0 where none are."""
+        """By how much ln p of a row may be off, and change as points move, where missing numbers are integrated over them."""
         by_rows = (v for node in self.others if node.by_rows for v in node.parents if isinstance(v, Real))
-        lacking = {v.name for v in by_rows if self.rows.missing.get(v.name)}
-        return error_of(len(lacking)) if lacking else 0.0
+        d = len({v.name for v in by_rows if self.rows.missing.get(v.name)})
+        return 0.0 if d == 0 else 1e-6 if d == 1 else 1e-4 if d in POINTS else 1e-2
 
     def vector(self, theta: Theta) -> Array:
         """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""

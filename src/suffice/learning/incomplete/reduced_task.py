@@ -19,7 +19,7 @@ from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Cpd, Estimate, Mode
 from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta
 from suffice.incomplete.numbers.units import Units, no_groups
-from suffice.learning.incomplete.held import HeldEntries
+from suffice.learning.incomplete.objective import HeldEntries
 from suffice.learning.incomplete.task import Task
 from suffice.models.parts.sharing import Tie
 from suffice.statistics import Counts, Moments, Statistics
@@ -233,8 +233,7 @@ class ReducedTask(Task):
         return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
 
     def of_node(self, name: str, statistic: ExpectedStatistic) -> Any:
-        """What is expected of a node: counts or moments; of a regression what completed rows say, and the parameters they say it
-        at."""
+        """What is expected of a node: counts, moments, or of a regression its parameters and what completed rows say at them."""
         node = self.nodes[name]
         return (
             (statistic.theta.others[name], statistic.steps.get(name)) if node.iterative else self._statistic_of(node, statistic)
@@ -248,10 +247,8 @@ class ReducedTask(Task):
 
     def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic, complete: bool) -> Cpd:
         """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters.
-
         Only of a `complete` family, which rows show and which has parameters of its own, there is a posterior: of what is only
-        expected intervals would be too narrow.
-        """
+        expected intervals would be too narrow."""
         if node.regression:
             return cpd  # type: ignore[no-any-return]
         if not node.normal and not node.by_table:

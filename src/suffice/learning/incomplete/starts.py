@@ -87,7 +87,10 @@ class Starts:
             else:
                 line = None
             if node.reals and hidden not in chosen:
-                chosen[hidden] = np.array(self._far_apart(n_configurations(v for v in node.finite if v.name in hidden), rng))
+                units, n = self.problem.units, n_configurations(v for v in node.finite if v.name in hidden)
+                names = [r for r in units.variance if r in self._sample]
+                x = np.array([(self._sample[r] - units.mean[r]) / np.sqrt(units.variance[r] or 1.0) for r in names])
+                chosen[hidden] = np.array(far_apart(np.nan_to_num(x.T), None, n, int(rng.integers(x.shape[1])), rng))
             if line is not None:  # each class begins at a row of its own, as without hidden numbers
                 values = self._sample[node.name][chosen[hidden][project_keys(np.arange(node.n_cells), node.finite, hidden)]]
                 at = values.reshape(line.intercept.shape)
@@ -123,8 +126,7 @@ class Starts:
         return other
 
     def _observed_summary(self, node: NodeFamily) -> Summary:
-        """What the observed cells say of a regression: the means of its columns, and the states of a finite child, one row more
-        of each."""
+        """What observed cells say of a regression: means of its columns, and its child's states, one row more of each."""
         own: Any = node.family
         mean = {n: float(self.problem.units.outward(n, np.array(m))) for n, m in self.problem.units.mean.items()}
         given = terms(node.parents, own.roles)
@@ -156,13 +158,6 @@ class Starts:
             columns.append(np.where(np.isnan(values), spare, values))
         return np.array(columns).T
 
-    def _far_apart(self, n: int, rng: np.random.Generator) -> list[int]:
-        """Rows of the sample that lie far apart."""
-        units = self.problem.units
-        names = [r for r in units.variance if r in self._sample]
-        x = np.array([(self._sample[r] - units.mean[r]) / np.sqrt(units.variance[r] or 1.0) for r in names])
-        return far_apart(np.nan_to_num(x.T), None, n, int(rng.integers(x.shape[1])), rng)
-
     @cached_property
     def _sample(self) -> dict[str, npt.NDArray[Any]]:
         """Some rows of the data, the same for every start: codes, and numbers in their units."""
@@ -172,11 +167,7 @@ class Starts:
 
 def far_apart(points: Array, weight: Array | None, n: int, first: int, rng: np.random.Generator) -> list[int]:
     """Numbers of n points: after the first each with a probability in proportion to its squared distance from the nearest one
-    before (Arthur & Vassilvitskii 2007, SODA, p. 1029), times its weight.
-
-    >>> far_apart(np.array([[0.0], [0.0], [9.0]]), np.array([1.0, 0.0, 1.0]), 2, 0, np.random.default_rng(0))
-    [0, 2]
-    """
+    before (Arthur & Vassilvitskii 2007, SODA, p. 1029), times its weight."""
     chosen, nearest = [first], np.full(len(points), np.inf)
     while len(chosen) < n:
         nearest = np.minimum(nearest, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
@@ -187,15 +178,7 @@ def far_apart(points: Array, weight: Array | None, n: int, first: int, rng: np.r
 
 
 def alike(dag: Dag, variables: Mapping[str, Variable], hidden: str, cpds: Mapping[str, Cpd]) -> list[tuple[str, str]]:
-    """Pairs of states of a hidden variable that give every child the same distribution: no iteration tells them apart.
-
-    >>> from suffice import Finite
-    >>> from suffice.families.categorical import Table
-    >>> h, x = Finite("h", ["a", "b"]), Finite("x", ["u", "v"])
-    >>> cpds = {"h": Table(h, (), [0.5, 0.5]), "x": Table(x, (h,), [[0.3, 0.7], [0.3, 0.7]])}
-    >>> alike(Dag("h -> x"), {"h": h, "x": x}, "h", cpds)
-    [('a', 'b')]
-    """
+    """Pairs of states of a hidden variable that give every child the same distribution: no iteration tells them apart."""
     variable = variables[hidden]
     assert isinstance(variable, Finite)
     profile = profiles(dag, hidden, cpds)
@@ -219,11 +202,7 @@ def profiles(dag: Dag, hidden: str, cpds: Mapping[str, Cpd]) -> Array | None:
 
 
 def nearest_pairs(distance: Array) -> Array:
-    """The column of each row so that the distances of all pairs add up to least.
-
-    >>> nearest_pairs(np.array([[3.0, 1.0], [1.0, 2.0]]))
-    array([1, 0])
-    """
+    """The column of each row so that the distances of all pairs add up to least."""
     k = len(distance)
     if k <= FEW_STATES:
         return np.array(min(permutations(range(k)), key=lambda columns: distance[range(k), columns].sum()))
@@ -241,26 +220,19 @@ def drawn_line(
 ) -> ConditionalGaussian:
     """A line of a node that speaks of hidden numbers, drawn: they tend to stay as they were, and show in their children."""
     shape, parents = sizes(node.finite), node.reals[:-1]
-    b = np.stack([_draw_coefficients(node, r, hidden, base, rng) for r in parents], axis=-1) if parents else np.zeros((*shape, 0))
+    own, b = [r for r in parents if base(r) == base(node.name)], np.zeros((*shape, len(parents)))
+    first = next((r for r in parents if r in hidden), None)
+    for j, parent in enumerate(parents):
+        if parent in own:
+            b[..., j] = rng.uniform(0.3, NEAR_ONE, shape) / len(own)
+        elif parent not in hidden or node.name in hidden:
+            b[..., j] = (0.3 if parent in hidden else 0.1) * rng.standard_normal(shape)
+        else:
+            size = rng.uniform(0.5, 1.5, shape)
+            b[..., j] = size if parent == first else size * rng.choice([-1.0, 1.0], shape)
     if node.name in hidden and len(parents):
         inner = np.abs(b[..., [i for i, r in enumerate(parents) if r in hidden]]).sum(axis=-1, keepdims=True)
         b = b * np.minimum(1.0, NEAR_ONE / np.maximum(inner, 1e-300))
     v = (units.variance[node.name] or 1.0) * rng.uniform(0.1, 0.9, shape)
     a = units.mean[node.name] + 0.1 * np.sqrt(v) * rng.standard_normal(shape)
     return ConditionalGaussian(node.child, node.parents, a, b, v)
-
-
-def _draw_coefficients(
-    node: NodeFamily, parent: str, hidden: Collection[str], base: Callable[[str], str], rng: np.random.Generator
-) -> Array:
-    shape = sizes(node.finite)
-    own = [r for r in node.reals[:-1] if base(r) == base(node.name)]
-    if parent in own:
-        return np.asarray(rng.uniform(0.3, NEAR_ONE, shape) / len(own))
-    if parent not in hidden:
-        return np.asarray(0.1 * rng.standard_normal(shape))
-    if node.name in hidden:
-        return np.asarray(0.3 * rng.standard_normal(shape))
-    first = next(r for r in node.reals[:-1] if r in hidden)
-    size = rng.uniform(0.5, 1.5, shape)
-    return np.asarray(size if parent == first else size * rng.choice([-1.0, 1.0], shape))

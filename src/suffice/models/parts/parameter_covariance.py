@@ -1,6 +1,6 @@
 """How well the parameters of a network are known that were learned from incomplete rows: a normal distribution of coordinates.
 
-    η ~ N(η̂, C)      C the inverse of the observed information at the estimates (`suffice.learning.ascent.information`)
+    η ~ N(η̂, C)      C the inverse of the observed information at the estimates (`suffice.learning.incomplete.information`)
 
 The coordinates are those of `families.charts`: log-odds of tables, level, slopes and ln v of Gaussians, coefficients and ln d of
 regressions. Nodes that share their parameters have the same ones, and are drawn alike. With a prior C is the inverse of the

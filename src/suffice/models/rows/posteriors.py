@@ -40,8 +40,8 @@ from suffice.engines.scan import maps_frames, scan
 from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listing, nearest, note
 from suffice.incomplete import rows as in_rows
-from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
-from suffice.incomplete.numbers.row_integrals import RowIntegrals
+from suffice.incomplete.numbers.mixed import RowIntegrals
+from suffice.incomplete.numbers.patterns import INTEGRATED, SUMMED
 from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, RowFactor, TargetMoments, in_parts
 from suffice.inference.finite.logs import shares
 from suffice.inference.finite.network import NONE, Array, Ints
@@ -135,11 +135,11 @@ def row_integrals(bn: NetworkParts, seen: RowEvidence, refused: NoFormula, targe
         if not (isinstance(variable, NotNormal) and variable.whole) and (bn.dag.children(name) or name == target):
             raise refused
     if counts := [n for n in curved if bn.dag.children(n)]:
-        note(f"{summed_in_words()}: {listing(counts)}")
+        note(f"{SUMMED}: {listing(counts)}")
     open_ones = [n for n in bn if bn[n].is_open]
     under = {p for n in open_ones for p in bn.dag.parents(n) if p in lost and p not in curved}
     if under:
-        note(f"{integrated_in_words()}: {listing(sorted(under))}")
+        note(f"{INTEGRATED}: {listing(sorted(under))}")
     return RowIntegrals.of({n: bn[n] for n in bn}, bn.variables, Block({**states, **numbers}))
 
 

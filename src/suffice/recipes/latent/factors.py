@@ -21,14 +21,14 @@ from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGau
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
-from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluate, from_starts
 from suffice.learning.em import checked_numbers, run_of
+from suffice.learning.factor_analysis import FactorMoments, FactorWay
+from suffice.learning.incomplete.climb import Climb, Squarem, best_first, evaluate, from_starts
 from suffice.learning.incomplete.hidden_numbers import FLOOR
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.reduced_task import ExpectedStatistic
 from suffice.learning.incomplete.task import task_of
-from suffice.learning.latent.factor_analysis import FactorMoments, FactorWay
-from suffice.learning.latent.mixture_setup import Diagonal, Spherical
+from suffice.learning.mixture_setup import Diagonal, Spherical
 from suffice.limits import COPIES, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import conventions_in_words, rotations

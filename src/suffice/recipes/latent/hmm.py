@@ -19,12 +19,12 @@ from suffice.families.protocol.family import Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import checked_first
-from suffice.learning.ascent.climb import Climb, EmMethod, Point, em_method_of, evaluate, from_starts
 from suffice.learning.chains.chain_covariance import StateProblem, StateStarts, permute_states, permuted_statistic
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences
 from suffice.learning.em import checked_numbers
+from suffice.learning.incomplete.climb import Climb, EmMethod, Point, em_method_of, evaluate, from_starts
 from suffice.learning.incomplete.starts import FEW
-from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherical, Tied, groups
+from suffice.learning.mixture_setup import Diagonal, Full, Kind, Spherical, Tied, groups
 from suffice.limits import options_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_answers import best_log_prob

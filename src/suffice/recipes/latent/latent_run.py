@@ -14,7 +14,7 @@ from suffice.errors import FitError, listing, note, quantity
 from suffice.errors.remedies import in_python
 from suffice.families.protocol.family import Array, frame
 from suffice.iteration import Progress, Run
-from suffice.learning.ascent.climb import Climb
+from suffice.learning.incomplete.climb import Climb
 from suffice.limits import Limits
 from suffice.output.display import OneTable
 from suffice.scores import BIC

@@ -21,11 +21,11 @@ from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
 from suffice.incomplete.classes import ClassParameters
 from suffice.iteration import Packed
-from suffice.learning.ascent.climb import Climb, Point, evaluate, from_starts
 from suffice.learning.em import checked_numbers
-from suffice.learning.latent.mixture_parts import CollapsedClass
-from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
-from suffice.learning.latent.mixture_start import MixtureStarts, given_start, start_at
+from suffice.learning.incomplete.climb import Climb, Point, evaluate, from_starts
+from suffice.learning.mixture_parts import CollapsedClass
+from suffice.learning.mixture_setup import MixtureProblem, MixtureRows
+from suffice.learning.mixture_start import MixtureStarts, given_start, start_at
 from suffice.limits import COPIES, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent import latent_run
@@ -37,7 +37,7 @@ from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import PriorLike, RowsLike, SizesLike
-    from suffice.learning.latent.mixture_setup import Kind
+    from suffice.learning.mixture_setup import Kind
     from suffice.recipes.latent.latent_run import ICL
     from suffice.scores import Penalised
 

@@ -31,7 +31,7 @@ from suffice.families import family_of
 from suffice.families.priors.priors import as_prior
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.text import Edge
-from suffice.incomplete.expected.expectations import IncompleteRows
+from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import Iteration, Run
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.limits import Limits, check_room, options_of

@@ -13,8 +13,8 @@ from suffice.errors.remedies import BY_EM
 from suffice.families.named_families import families_of, for_search
 from suffice.families.regressions.fitted import Pass
 from suffice.graphs import Dag
-from suffice.incomplete.expected.expectations import IncompleteRows
-from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
+from suffice.incomplete.expectations import IncompleteRows
+from suffice.incomplete.numbers.patterns import INTEGRATED, SUMMED
 from suffice.learning.complete.irls import maximise
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.task import Task
@@ -62,9 +62,9 @@ def note_points(rows: IncompleteRows, names: Sequence[str], *, any_regressions: 
     if any_regressions:
         room += f", of which a regression takes some {seconds_each(n):.2g} s"
     if counts:
-        note(f"{summed_in_words()}: {listing(counts)} may have children, and {room}")
+        note(f"{SUMMED}: {listing(counts)} may have children, and {room}")
     if numbers:
-        note(f"{integrated_in_words()}: {listing(numbers)} may be parents there, and {room}")
+        note(f"{INTEGRATED}: {listing(numbers)} may be parents there, and {room}")
 
 
 def regressions_of(dag: Dag, task: Task, completed: Any) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from suffice.families.gathering.gathering import requests
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Mean
 from suffice.graphs import Dag
-from suffice.incomplete.expected.expectations import IncompleteRows
+from suffice.incomplete.expectations import IncompleteRows
 from suffice.iteration import OutOfTime, Progress, TraceStep
-from suffice.learning.ascent.climb import Climb
-from suffice.learning.ascent.em_run import covariance_at
+from suffice.learning.incomplete.climb import Climb
+from suffice.learning.incomplete.em_run import covariance_at
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.task import Task

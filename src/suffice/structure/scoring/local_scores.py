@@ -29,7 +29,7 @@ from suffice.structure.scoring.parent_sets import TIE, Level, ParentSets, Sets, 
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
-    from suffice.incomplete.expected.expectations import ExpectedStatistics
+    from suffice.incomplete.expectations import ExpectedStatistics
 
 Family = tuple[int, Parents]
 T = TypeVar("T")

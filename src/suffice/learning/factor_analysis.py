@@ -26,7 +26,7 @@ import numpy as np
 
 from suffice.basis.arrays import Array
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.learning.ascent.climb import Point, Way
+from suffice.learning.incomplete.climb import Point, Way
 from suffice.learning.incomplete.hidden_numbers import FLOOR
 from suffice.models.undirected.covariances import Covariances
 
@@ -49,15 +49,7 @@ class Noise(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FactorMoments:
-    """A correlation matrix of p columns, to be explained by k factors.
-
-    >>> from suffice import scan
-    >>> rows = scan({"a": [1.0, 2.0, 3.0, 5.0], "b": [1.0, 3.0, 2.0, 4.0], "c": [2.0, 1.0, 3.0, 4.5]})
-    >>> moments = FactorMoments(Covariances.of(rows, ("a", "b", "c"), on="correlation"), 1)
-    >>> point = moments.at(np.log([0.2, 0.4, 0.4]))
-    >>> round(point.loss, 6), moments.gradient(point).round(3)
-    (1.074962, array([0.403, 0.074, 0.163]))
-    """
+    """A correlation matrix of p columns, to be explained by k factors."""
 
     given: Covariances
     k: int
@@ -103,8 +95,7 @@ class FactorMoments:
         return np.clip(logs, np.log(FLOOR), 0.0)
 
     def step(self, point: Noise) -> tuple[Noise, float]:
-        """A Newton step among the numbers that are not held at a bound, or one down the slope where bounds are in its way,
-        and the gain that was foretold."""
+        """A Newton step among numbers that are at no bound, or one down the slope; and the gain that was foretold."""
         g, H, (low, high) = self.gradient(point), self.hessian(point), (np.log(FLOOR), 0.0)
         free = ~(((point.logs <= low) & (g > 0.0)) | ((point.logs >= high) & (g < 0.0)))
         newton = np.zeros(self.p)

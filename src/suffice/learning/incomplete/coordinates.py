@@ -1,5 +1,22 @@
-"""What should be known of hidden numbers after a fit: variances that fell to zero, parameters that the data does not identify.
+"""A network's parameters as one unconstrained vector η, and derivatives by η from expected statistics alone.
 
+The coordinates of one node are its chart (`suffice.families.charts`). Nodes that share their parameters have one chart, and what
+is expected of them adds.
+
+Fisher's identity: the gradient of ln p(observed | θ) is the expected gradient of the complete rows' log-likelihood. For a table
+
+    ∂ ln L / ∂θ[u, x] = Σ_m P(x, u | D_m) / θ[u, x] = N[u, x] / θ[u, x]
+
+(Russell, Binder, Koller & Kanazawa 1995, IJCAI, pp. 1146–1152; Mitchell 1997, Machine Learning, §6.11.5), which chained
+through the softmax is N[u, x] − N[u] θ[u, x]. A prior adds what it imagines to N, or to the moments of a Gaussian.
+
+Hidden numbers with parents have mean 0 and variance 1 by convention: nothing is known along G, the directions in which one moves
+and its children make up for it. The convention, with derivatives K, takes them away: with C any inverse of the information but
+along G,
+
+    Cov = P C Pᵀ,   P = I − G (K G)⁻¹ K
+
+After a fit it is said what should be known of hidden numbers: variances that fell to zero, and what the data does not identify.
 Given the states, observed columns are normal. Their means and covariances are functions of the parameters, and so are all that
 data can tell: parameters along which none of these changes are not identified (Fisher 1966). With x = a + B x + e, A = (I − B)⁻¹:
 
@@ -9,7 +26,9 @@ data can tell: parameters along which none of these changes are not identified (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,12 +36,115 @@ import numpy as np
 from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import NORMAL_PRIOR
+from suffice.families.charts.kinds import chart_of
+from suffice.families.protocol.family import Cpd
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import digits_of
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.parts.parameter_covariance import n_angles
 from suffice.statistics.counts import n_configurations, sizes
 from suffice.variables import Finite
+
+
+@dataclass(frozen=True, eq=False)
+class Atlas:
+    """The parameters of a problem as one vector, around some parameters and what is expected there: a chart for each node."""
+
+    problem: ParameterProblem
+    charts: Mapping[str, Any]
+    copies: Mapping[str, tuple[str, Cpd]]
+    """Nodes that share the parameters of another: its name, and their own distribution around there."""
+
+    @classmethod
+    def around(cls, problem: ParameterProblem, parameters: Any, statistic: Any, boundary: float = 0.0, fixed: Any = ()) -> Atlas:
+        """Coordinates near these parameters. Cells of at most `boundary`, and nodes in `fixed`, stay what they are."""
+        cpds, seen = problem.cpds(parameters), problem.plain(statistic)
+        charts: dict[str, Any] = {}
+        copies = {n: (tie.nodes[0], cpds[n]) for tie in problem.ties for n in tie.nodes[1:]}
+        for name, cpd in cpds.items():
+            if name not in fixed and name not in copies:
+                answer = problem.of_node(name, seen)
+                charts[name] = chart_of(cpd).of(cpd, answer, problem.known_of(name), problem.estimate, boundary)
+        return cls(problem, charts, copies)
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates."""
+        return sum(chart.size for chart in self.charts.values())
+
+    @cached_property
+    def places(self) -> dict[str, slice]:
+        """Where the coordinates of each node are in the vector; those that share them are not listed."""
+        ends = np.cumsum([0, *(chart.size for chart in self.charts.values())])
+        return {name: slice(int(a), int(b)) for name, a, b in zip(self.charts, ends[:-1], ends[1:], strict=True)}
+
+    @cached_property
+    def unit(self) -> Array:
+        """For each coordinate a step that is neither small nor large."""
+        return self._join({name: chart.unit for name, chart in self.charts.items()})
+
+    def vector(self, parameters: Any) -> Array:
+        cpds = self.problem.cpds(parameters)
+        return self._join({name: chart.vector(cpds[name]) for name, chart in self.charts.items()})
+
+    def cpds(self, vector: Array) -> dict[str, Cpd]:
+        return self.with_copies({name: self.charts[name].at(vector[place]) for name, place in self.places.items()})
+
+    def with_copies(self, cpds: Mapping[str, Cpd]) -> dict[str, Cpd]:
+        """Distributions of nodes, and those of the nodes that share their parameters."""
+        return {**cpds, **{n: cpd.like(cpds[of]) for n, (of, cpd) in self.copies.items() if of in cpds}}
+
+    def share(self, by_node: Mapping[str, Any]) -> dict[str, Any]:
+        """What is said of nodes, said of those that share their parameters, too."""
+        return {**by_node, **{n: by_node[of] for n, (of, _) in self.copies.items() if of in by_node}}
+
+    def scores(self, cpds: Mapping[str, Cpd], statistic: Any, names: Any = None) -> Array:
+        """The gradient of the complete rows' objective at `cpds`, given their statistic; of all nodes, or of `names`. With the
+        statistic that is expected under them it is that of ln L and of what the prior adds."""
+        parts = self.weigh(statistic, names)
+        return self._join({name: self.charts[name].score(cpds[name], s) for name, s in parts.items()})
+
+    def curvature(self, parameters: Any, statistic: Any) -> Array:
+        """The diagonal of the information that complete rows would have."""
+        cpds, parts = self.problem.cpds(parameters), self.weigh(statistic)
+        return self._join({name: self.charts[name].curvature(cpds[name], s) for name, s in parts.items()})
+
+    def weigh(self, statistic: Any, names: Any = None) -> dict[str, Any]:
+        """What is expected, and imagined, of each node."""
+        seen, chosen = self.problem.gradient_statistic(statistic), self.charts if names is None else names
+        return {name: self.charts[name].weigh(self.problem.of_node(name, seen)) for name in chosen}
+
+    def _join(self, parts: Mapping[str, Array]) -> Array:
+        return np.concatenate([np.zeros(0), *parts.values()])
+
+
+STEP = 1e-5
+"""Of the unit of a coordinate, or of a hidden number: what is differentiated is smooth, and known to all digits."""
+
+
+def projection(atlas: Atlas, theta: Theta) -> Array:
+    """P."""
+    problem, shift = atlas.problem, atlas.problem.conventions.shift
+    names, columns = problem.conventions.with_parents, []
+    for name in names:  # ∂ parameters / ∂ (place, logarithm of the scale) of each hidden number
+        for ahead, back in (((STEP, 1.0), (-STEP, 1.0)), ((0.0, np.exp(STEP)), (0.0, np.exp(-STEP)))):
+            there, here = (atlas.vector(shift(theta, name, *move)) for move in (ahead, back))
+            columns.append((there - here) / (2.0 * STEP))
+    origin, cpds, nodes = atlas.vector(theta), problem.cpds(theta), numbers_near(problem)
+    place = {node.name: i for i, node in enumerate(nodes)}
+    at = [place[n] for n in names]
+
+    def fixed_moments(vector: Array) -> Array:
+        """The mean and variance of each hidden number: no states bear on them."""
+        moved = problem.parameters({**cpds, **atlas.cpds(vector)})
+        _, mean, covariance = _joint(moved, nodes, dict.fromkeys(place, 0), place)
+        return np.stack([mean[at], np.diag(covariance)[at]], axis=1).reshape(-1)
+
+    steps = np.diag(STEP * atlas.unit)
+    K = np.array([(fixed_moments(origin + h) - fixed_moments(origin - h)) / (2.0 * h.sum()) for h in steps]).T
+    G = np.array(columns).T
+    return np.asarray(np.eye(atlas.size) - G @ np.linalg.solve(K @ G, K))
+
 
 MOST = 2**21
 """Derivatives that are looked at; of larger graphs only the numbers of parameters and moments are compared."""
@@ -99,14 +221,6 @@ def numbers_near(problem: ParameterProblem) -> list[NodeFamily]:
         near |= more
     order = problem.dag.topological_order
     return sorted((node for node in normal if node.name in near), key=lambda node: order.index(node.name))
-
-
-def means_and_covariance(problem: ParameterProblem, theta: Theta) -> tuple[list[str], Array, Array]:
-    """The numbers near hidden ones, their means and their covariance, where no states bear on them."""
-    nodes = numbers_near(problem)
-    names = [node.name for node in nodes]
-    _, mean, covariance = _joint(theta, nodes, dict.fromkeys(names, 0), {n: i for i, n in enumerate(names)})
-    return names, mean, covariance
 
 
 def _free(problem: ParameterProblem, node: NodeFamily) -> list[int]:

@@ -13,8 +13,7 @@ import numpy as np
 
 from suffice.errors import ArgumentError, FitError, ModelError, Sentence, SufficeError, note, whole
 from suffice.errors.earlier import tell_of_argument
-from suffice.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress
-from suffice.learning.ascent.packed_parameters import numbers_of, with_numbers
+from suffice.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress, numbers_of, with_numbers
 
 ROUNDING = 1e-10
 """A fall of the objective by a smaller share of it than this is rounding."""
@@ -25,11 +24,8 @@ HALVINGS = 40
 
 
 class Point(NamedTuple):
-    """Parameters, what is expected under them, and how good they are; `plain`: reached by a step of EM.
-
-    `fresh`: the steps could begin anew at the point before it. Of incremental steps, `parts` are the parameters of the last
-    E-step of each part.
-    """
+    """Parameters, what is expected under them, and how good they are; `plain`: reached by a step of EM. `fresh`: the steps could
+    begin anew at the point before it. Of incremental steps, `parts` are the parameters of the last E-step of each part."""
 
     parameters: Any
     statistic: Any
@@ -92,7 +88,19 @@ class Squarem:
     """
 
     def steps(self, problem: Any, begin: Point) -> Iterator[Point]:
-        return accelerate(problem, begin)
+        """θ₀, θ₁ = EM(θ₀), θ₂ = EM(θ₁), then θ₀ − 2a r + a² v with r = θ₁ − θ₀, v = θ₂ − θ₁ − r, a = −|r|/|v|."""
+        point, after = begin, None  # the step of EM from an extrapolated point, which was taken to try it
+        while True:
+            here = [point]
+            for k in range(2):
+                here.append((after or em_step(problem, here[-1]))._replace(fresh=k == 0))
+                after = None
+                yield here[-1]
+            point = here[-1]
+            ahead = _extrapolate(problem, [p.parameters for p in here], point.objective)
+            if ahead is not None:
+                point, after = ahead
+                yield point._replace(fresh=False)
 
     def end(self, way: Climb) -> None:
         """Nothing."""
@@ -114,7 +122,26 @@ class Incremental:
         whole(self.batches, "batches", 1)
 
     def steps(self, problem: Any, begin: Point) -> Iterator[Point]:
-        return incremental(problem, begin, self.batches)
+        """The E-step of one part after the other, an M-step after each (Neal & Hinton 1998, Learning in Graphical Models,
+        p. 355).
+
+        What never falls is the free energy, Σ over parts of ln L + N·(ln θ − ln θ'), θ' the parameters of the part's last E-step;
+        it is at most the objective, and the same at the end. One point is one pass over all parts.
+        """
+        parts = problem.parts(self.batches)
+        parameters = begin.parameters
+        last = list(begin.parts) or [parameters] * len(parts)
+        known: list[Any] = [part.expect(theta) for part, theta in zip(parts, last, strict=True)]
+        entropy = [e.log_likelihood - problem.free_energy(e.statistic, theta) for e, theta in zip(known, last, strict=True)]
+        while True:
+            for i, part in enumerate(parts):
+                last[i] = parameters
+                known[i] = part.expect(parameters)
+                entropy[i] = known[i].log_likelihood - problem.free_energy(known[i].statistic, parameters)
+                total = problem.join([e.statistic for e in known])
+                parameters = problem.maximise(total)
+            bound = float(sum(entropy)) + problem.free_energy(total, parameters)
+            yield Point(parameters, total, bound + problem.log_prior(parameters), bound, parts=tuple(last))
 
     def end(self, way: Climb) -> None:
         way.settle()
@@ -168,7 +195,7 @@ class Way:
             each, like = [tuple(numbers[a:b]) for a, b in pairwise(facts["cuts"])], self.point.parameters
             if [x.shape for x in numbers_of(like)] != [x.shape for x in each[0]]:
                 like = self.problem.maximise(evaluate(self.problem, like).statistic)
-            parameters, *parts = (with_numbers(like, own) for own in each)
+            parameters, *parts = (with_numbers(like, iter(own)) for own in each)
             statistic = evaluate(self.problem, parameters).statistic
             self.point = Point(parameters, statistic, *self.trace[-1][:2], parts=tuple(parts))
         return self
@@ -188,8 +215,7 @@ W = TypeVar("W", bound=Way)
 
 
 def _pack_point(point: Point, trace: list[Iteration], n: int, converged: bool = False, stopped: str = "") -> Packed:
-    """The point that a way came through after n iterations, for a checkpoint; of a way that has not begun, no more than how it
-    ended."""
+    """Where a way was after n iterations, for a checkpoint; of one that has not begun, only how it ended."""
     each = [numbers_of(p) for p in (point.parameters, *point.parts)] if n else []
     cuts = np.cumsum([0, *map(len, each)]).tolist()
     facts = {"converged": converged, "stopped": stopped, "cuts": cuts}
@@ -204,8 +230,7 @@ def from_starts(
     climb: Callable[[int, W], None],
     collapse: type[Sentence] = FitError,
 ) -> tuple[list[W], bool]:
-    """The ways from all n starts, and whether they were stopped: by the clock, or by Ctrl-C. A way may collapse if there are
-    others."""
+    """The ways from all n starts, and whether the clock or Ctrl-C stopped them. A way may collapse if there are others."""
     ways: list[W] = []
     try:
         for i, parameters in enumerate(starts):
@@ -257,8 +282,7 @@ class Climb(Way):
         return cls(problem, evaluate(problem, parameters), begun=begun)
 
     def run(self, tol: float, max_iter: int, watch: Callable[[Climb], None], method: EmMethod | None = None) -> None:
-        """Take steps, from where a run before this one was on this way, until one of EM's gains at most `tol`, or there were
-        `max_iter`."""
+        """Take steps, from where a run before this one was, until one of EM's gains at most `tol`, or there were `max_iter`."""
         remembers = self.memory is not NOTHING
         if remembers and (kept := self.memory.kept) is not None:
             self.restore(kept)
@@ -331,72 +355,25 @@ def em_step(problem: Climbable, point: Point) -> Point:
     return evaluate(problem, parameters)
 
 
-def accelerate(problem: Any, point: Point) -> Iterator[Point]:
-    """θ₀, θ₁ = EM(θ₀), θ₂ = EM(θ₁), then θ₀ − 2a r + a² v with r = θ₁ − θ₀, v = θ₂ − θ₁ − r, a = −|r|/|v|."""
-    after: Point | None = None  # the step of EM from an extrapolated point, which was taken to try it
-    while True:
-        here = [point]
-        for k in range(2):
-            here.append((after or em_step(problem, here[-1]))._replace(fresh=k == 0))
-            after = None
-            yield here[-1]
-        point = here[-1]
-        ahead = _further(problem, [p.parameters for p in here], point.objective)
-        if ahead is not None:
-            point, after = ahead
-            yield point._replace(fresh=False)
-
-
-def _further(problem: Any, parameters: list[Any], objective: float) -> tuple[Point, Point] | None:
-    """An extrapolated point that is better, with the step of EM from it; None if there is none.
-
-    Where a distribution is about to collapse, a likelihood may be no more than rounding: EM must not fall from there.
-    """
+def _extrapolate(problem: Any, parameters: list[Any], objective: float) -> tuple[Point, Point] | None:
+    """An extrapolated point that is better, with the step of EM from it; None if there is none. Where a distribution is about to
+    collapse, a likelihood may be no more than rounding: EM must not fall from there."""
     try:
         with np.errstate(all="ignore"):
-            ahead = _extrapolate(problem, parameters)
-            if ahead is None:
+            a, b, c = (problem.vector(p) for p in parameters)
+            used = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+            r = b[used] - a[used]
+            v = (c[used] - b[used]) - r
+            curve, size = float(np.linalg.norm(v)), float(np.linalg.norm(r))
+            if curve == 0.0 or size <= curve:
                 return None
-            point = evaluate(problem, ahead, plain=False)
+            step = -size / curve
+            ahead = np.where(used, 0.0, c)
+            ahead[used] = a[used] - 2.0 * step * r + step**2 * v
+            point = evaluate(problem, problem.from_vector(ahead), plain=False)
             if not point.objective > objective:
                 return None
             after = em_step(problem, point)
     except (FitError, ModelError, ArithmeticError, np.linalg.LinAlgError):  # beyond what the model allows: stay
         return None
     return (point, after) if after.objective >= point.objective - slack_of(problem, point) else None
-
-
-def _extrapolate(problem: Any, parameters: list[Any]) -> Any:
-    a, b, c = (problem.vector(p) for p in parameters)
-    used = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    r = b[used] - a[used]
-    v = (c[used] - b[used]) - r
-    curve, size = float(np.linalg.norm(v)), float(np.linalg.norm(r))
-    if curve == 0.0 or size <= curve:
-        return None
-    step = -size / curve
-    ahead = np.where(used, 0.0, c)
-    ahead[used] = a[used] - 2.0 * step * r + step**2 * v
-    return problem.from_vector(ahead)
-
-
-def incremental(problem: Any, begin: Point, batches: int) -> Iterator[Point]:
-    """The E-step of one part after the other, an M-step after each (Neal & Hinton 1998, Learning in Graphical Models, p. 355).
-
-    What never falls is the free energy, Σ over parts of ln L + N·(ln θ − ln θ'), θ' the parameters of the part's last E-step;
-    it is at most the objective, and the same at the end. One point is one pass over all parts.
-    """
-    parts = problem.parts(batches)
-    parameters = begin.parameters
-    last = list(begin.parts) or [parameters] * len(parts)
-    known: list[Any] = [part.expect(theta) for part, theta in zip(parts, last, strict=True)]
-    entropy = [e.log_likelihood - problem.free_energy(e.statistic, theta) for e, theta in zip(known, last, strict=True)]
-    while True:
-        for i, part in enumerate(parts):
-            last[i] = parameters
-            known[i] = part.expect(parameters)
-            entropy[i] = known[i].log_likelihood - problem.free_energy(known[i].statistic, parameters)
-            total = problem.join([e.statistic for e in known])
-            parameters = problem.maximise(total)
-        bound = float(sum(entropy)) + problem.free_energy(total, parameters)
-        yield Point(parameters, total, bound + problem.log_prior(parameters), bound, parts=tuple(last))

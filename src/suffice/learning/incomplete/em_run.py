@@ -16,7 +16,7 @@ from suffice.basis.blas import one_blas_thread
 from suffice.engines.steps.blocks import used_memory
 from suffice.errors import ModelError, bytes_in_words, quantity
 from suffice.iteration import Run
-from suffice.learning.ascent.climb import evaluate
+from suffice.learning.incomplete.climb import evaluate
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.networks import BayesNet
 from suffice.output.display import OneTable, html_table, text_table
@@ -26,7 +26,7 @@ from suffice.variables import Finite
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
-    from suffice.learning.ascent.information import Information
+    from suffice.learning.incomplete.information import Information
     from suffice.models.chain import Chain
     from suffice.models.parts.parameter_covariance import ParameterCovariance
 
@@ -86,7 +86,7 @@ class EmRun(Run[Learned]):
         >>> run.information().standard_errors["x"].round(4)
         array([0.0833, 0.0833])
         """
-        from suffice.learning.ascent.information import observed_information
+        from suffice.learning.incomplete.information import observed_information
 
         self._require_rows()
         return observed_information(self.problem, self.point.parameters)
@@ -134,9 +134,8 @@ def spread(optima: tuple[Optimum, ...]) -> str:
 
 
 def covariance_at(problem: ParameterProblem, parameters: Any) -> ParameterCovariance:
-    """The covariance of estimates, as a network takes it that finds it when it is first needed, and keeps the reduced rows until
-    then."""
-    from suffice.learning.ascent.information import observed_information
+    """The covariance of estimates, for a network that finds it when first needed and keeps the reduced rows until then."""
+    from suffice.learning.incomplete.information import observed_information
 
     return observed_information(problem, parameters).parameter_covariance
 
@@ -225,22 +224,14 @@ class EmPlan(OneTable):
 
 
 def n_bytes(value: Any, seen: set[int] | None = None) -> int:
-    """The memory of all arrays in a value, each once.
-
-    >>> x = np.zeros(4)
-    >>> n_bytes({"a": x, "b": (x, np.zeros(1))})
-    40
-    """
+    """The memory of all arrays in a value, each once."""
     seen = set() if seen is None else seen
     if id(value) in seen:
         return 0
     seen.add(id(value))
     if isinstance(value, np.ndarray):
         return value.nbytes
-    if isinstance(value, Mapping):
-        return sum(n_bytes(x, seen) for x in value.values())
-    if isinstance(value, (list, tuple)):
-        return sum(n_bytes(x, seen) for x in value)
     if is_dataclass(value) and not isinstance(value, type):
-        return sum(n_bytes(getattr(value, f.name), seen) for f in fields(value))
-    return 0
+        value = {f.name: getattr(value, f.name) for f in fields(value)}
+    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, (list, tuple)) else ()
+    return sum(n_bytes(x, seen) for x in parts)

@@ -19,8 +19,8 @@ from suffice.errors import FitError
 from suffice.families.protocol.family import Array
 from suffice.incomplete.classes import ClassParameters
 from suffice.learning.incomplete.starts import far_apart
-from suffice.learning.latent.mixture_parts import CollapsedClass, JointPart
-from suffice.learning.latent.mixture_setup import MixtureProblem
+from suffice.learning.mixture_parts import CollapsedClass, JointPart
+from suffice.learning.mixture_setup import MixtureProblem
 from suffice.variables import Count, Finite, Real, Variable
 
 SAMPLE = 2**14
@@ -168,12 +168,7 @@ def _spread(given: Array, k: int, d: int, mixture: MixtureProblem) -> Array:
 
 
 def start_at(
-    mixture: MixtureProblem,
-    weights: Array,
-    reals: Sequence[str],
-    means: Array,
-    covariances: Array,
-    tables: Mapping[str, Array],
+    mixture: MixtureProblem, weights: Array, reals: Sequence[str], means: Array, covariances: Array, tables: Mapping[str, Array]
 ) -> ClassParameters:
     """Parameters from the means and covariances of the real columns, and tables and rates of the others."""
     at = ([reals.index(n) for n in part.names if n in reals] for part in mixture.parts)

@@ -30,14 +30,9 @@ from suffice.engines.gather import Groups, table_of
 from suffice.errors import TooLarge, listing, note
 from suffice.families.protocol.family import Cpd, flat_index
 from suffice.graphs import Dag
+from suffice.incomplete.completions import CodedRows, Watch, factors_at, joint_draws, starts
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_of
-from suffice.incomplete.expected.completions import CodedRows, Small, Watch, factors_at, joint_draws, starts
-from suffice.incomplete.numbers.completed_rows import (
-    NoProbability,
-    batches,
-    posterior,
-    unknown_numbers,
-)
+from suffice.incomplete.numbers.completed_rows import NoProbability, batches, posterior, unknown_numbers
 from suffice.incomplete.numbers.integrated_rows import log_weights_of_states, weighted_points
 from suffice.incomplete.numbers.mixed import ReduceMixed
 from suffice.incomplete.numbers.normal import solve_missing, weighted_moments
@@ -74,10 +69,8 @@ SETTLED, ITERATIONS = 1e-3, 20
 
 
 def saturated_statistics(rows: CodedRows, watch: Watch) -> Statistics:
-    """What is expected under the normal distribution that rows of numbers support, all joined: some iterations of EM.
-
-    With L Lᵀ the inverse of the covariance, Lᵀ(x − mean) is standard normal: the nodes of `suffice.incomplete.numbers.normal`.
-    """
+    """What is expected under the normal distribution that rows of numbers support, all joined: some iterations of EM. With L Lᵀ
+    the inverse of the covariance, Lᵀ(x − mean) is standard normal: the nodes of `suffice.incomplete.numbers.normal`."""
     patterns, pattern = np.unique(~np.isnan(rows.numbers), axis=1, return_inverse=True)
     alike = np.split(np.argsort(pattern.reshape(-1), kind="stable"), np.cumsum(np.bincount(pattern.reshape(-1)))[:-1])
     k, x = len(rows.reals), rows.numbers.copy()
@@ -101,19 +94,7 @@ def saturated_statistics(rows: CodedRows, watch: Watch) -> Statistics:
 
 
 class ExpectedMoments:
-    """The tables and moments that rows are expected to have under a network with real nodes, finite ones, or none.
-
-    >>> from suffice import scan
-    >>> from suffice import Gaussian
-    >>> x, y = Real("x"), Real("y")
-    >>> from suffice.incomplete.expected.completions import ReduceRows
-    >>> data = scan({"x": [0.0, 2.0, None], "y": [0.0, 4.0, 2.0]})
-    >>> rows = CodedRows.of(data, ReduceRows.over([x, y], data))
-    >>> cpds = {"x": Gaussian().bound(x, []), "y": Gaussian(0.0, {"x": 1.0}).bound(y, [x])}
-    >>> here = ExpectedMoments(cpds, rows, 0, lambda what: None)
-    >>> here.gather([Request((), ("x", "y"))]).moments((), ["x"]).mean
-    array([[1.]])
-    """
+    """The tables and moments that rows are expected to have under a network with real nodes, finite ones, or none."""
 
     def __init__(self, cpds: Mapping[str, Cpd], rows: CodedRows, seed: int, watch: Watch, integrated: Sequence[str] = ()) -> None:
         self.rows, self.weight, self._watch, self._seed = rows, rows.weight, watch, seed
@@ -175,7 +156,11 @@ class ExpectedMoments:
         """Rows with every combination of states of their missing cells, or draws of them, and their weights; whose each is."""
         rows, (times, drawn) = self.rows, self._times(ways)
         owner, first = np.repeat(np.arange(len(times)), times), starts(times)
-        codes, share = _combine_states(rows, owner, first, ~drawn), np.where(drawn, 1.0 / times, 1.0)[owner]
+        codes, share, turn = rows.codes[:, owner], np.where(drawn, 1.0 / times, 1.0)[owner], np.arange(len(owner)) - first[owner]
+        for own, v in zip(codes, rows.variables, strict=True):  # combination after combination of what a row lacks
+            missing = (own < 0) & ~drawn[owner]
+            own[missing] = turn[missing] % v.n_states
+            turn[missing] //= v.n_states
         for component, row, p in self._posteriors():
             members = [self._number[v.name] for v in component.states]
             some = np.flatnonzero(~drawn[row])
@@ -189,7 +174,12 @@ class ExpectedMoments:
                 drawn_states = digits_of(component.shape)[:, np.minimum(at, len(p) - 1)]
                 codes[members, first[row[c]] : first[row[c] + 1]] = drawn_states
         for i in np.flatnonzero(drawn & (codes[:, first[:-1]] < 0).any(axis=0)).tolist():
-            self._draw_freely(i, codes[:, first[i] : first[i + 1]])
+            # near these nothing is observed: there may be too many states to be enumerated
+            members, own = np.flatnonzero(codes[:, first[i]] < 0).tolist(), slice(first[i], first[i + 1])
+            rng, factors = np.random.default_rng([self._seed, i]), factors_at(self._theta, set(members), rows.codes[:, i])
+            found = joint_draws(members, factors, int(times[i]), rng, rows.variables)
+            assert found is not None
+            codes[members, own] = found.T
         tables = self._theta.tables
         for f, cells in enumerate(tables.cells.values()):
             table = self._theta.cells[cells].reshape(tables.sizes[scope := tables.scope(f)])
@@ -199,14 +189,6 @@ class ExpectedMoments:
         kept = share > NEGLIGIBLE
         self.codes, self.p = np.ascontiguousarray(codes[:, kept]), (share * rows.weights[owner])[kept]
         return owner[kept]
-
-    def _draw_freely(self, row: int, codes: Small) -> None:
-        """Draw, in place, the states of a row near which nothing is observed: there may be too many to be enumerated."""
-        members = np.flatnonzero(codes[:, 0] < 0).tolist()
-        rng, factors = np.random.default_rng([self._seed, row]), factors_at(self._theta, set(members), self.rows.codes[:, row])
-        found = joint_draws(members, factors, codes.shape[1], rng, self.rows.variables)
-        assert found is not None
-        codes[members] = found.T
 
     def _times(self, ways: Array) -> tuple[Ints, Bools]:
         """How many completed rows stand for the combinations of states of each row, and whether they are drawn."""
@@ -355,13 +337,3 @@ class ExpectedMoments:
         some = groups.spread.weight >= VANISHED * min(1.0, self.weight)
         spread = Spread(*(part[some] for part in groups.spread))
         return self.rows.units.outward_moments(members, reals, Groups(groups.keys[some], spread, groups.sums[some]), derived)
-
-
-def _combine_states(rows: CodedRows, owner: Ints, first: Ints, every: Bools) -> Small:
-    """The states of completed rows: combination after combination of the missing ones of each row that has `every` one."""
-    codes, turn = rows.codes[:, owner], np.arange(len(owner)) - first[owner]
-    for row, v in zip(codes, rows.variables, strict=True):
-        missing = (row < 0) & every[owner]
-        row[missing] = turn[missing] % v.n_states
-        turn[missing] //= v.n_states
-    return codes

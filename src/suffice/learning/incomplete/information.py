@@ -29,7 +29,7 @@ from suffice.families.charts.plain import Array, Chart, Natural
 from suffice.families.protocol.family import Cpd, Interval, frame
 from suffice.incomplete.components import Theta
 from suffice.iteration import Progress, ProgressLike
-from suffice.learning.ascent.coordinates import Atlas, projection, refuse_classes_above
+from suffice.learning.incomplete.coordinates import Atlas, numbers_near, projection
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.output.display import html_table, text_table
@@ -52,7 +52,7 @@ SAME = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """Observed information at estimates from incomplete data, in the coordinates of `suffice.learning.ascent.coordinates`.
+    """Observed information at estimates from incomplete data, in the coordinates of `suffice.learning.incomplete.coordinates`.
 
     matrix          the observed information, without what is fixed on the boundary
     complete        the information that complete rows would have had
@@ -146,11 +146,8 @@ class Information:
     @property
     def not_identified(self) -> tuple[str, ...]:
         """The parameters about which the data says nothing, or at which the objective is no maximum."""
-        result = []
-        for name, (variance, _) in self._variances.items():
-            chart = self.atlas.charts[name]
-            result += [chart.label(u, i) for u, i in zip(*np.nonzero(np.isinf(variance)), strict=True)]
-        return tuple(result)
+        unknown = {n: zip(*np.nonzero(np.isinf(variance)), strict=True) for n, (variance, _) in self._variances.items()}
+        return tuple(self.atlas.charts[n].label(u, i) for n, places in unknown.items() for u, i in places)
 
     @cached_property
     def _variances(self) -> dict[str, tuple[Array, Array]]:
@@ -161,18 +158,16 @@ class Information:
             for size, inner in zip(chart.sizes, chart.derivatives(self.cpds[name]), strict=True):
                 place = slice(at, at + int(size))
                 at, J = place.stop, inner if L is None or not size else L @ inner
-                rows.append(self._delta(J, place) if size else np.full((2, len(J)), np.nan))
-            both = np.stack(rows, axis=1)
-            result[name] = both[0], both[1]
+                if not size:
+                    rows.append(np.full((2, len(J)), np.nan))
+                    continue
+                # the delta method: the diagonals of J C Jᵀ; infinite where J does not vanish along what is not identified
+                both = (np.einsum("ij,jk,ik->i", J, C[place, place], J) for C in (self.covariance, self.complete_covariance))
+                observed, complete = both
+                along = np.abs(J @ self.lost[place]).max(axis=1, initial=0.0)
+                rows.append(np.stack([np.where(along > 1e-4 * np.sqrt(complete), np.inf, observed), complete]))
+            result[name] = tuple(np.stack(rows, axis=1))
         return result
-
-    def _delta(self, J: Array, place: slice) -> Array:
-        """The delta method: the diagonals of J C Jᵀ; infinite where J does not vanish along what is not identified."""
-        observed, complete = (
-            np.einsum("ij,jk,ik->i", J, C[place, place], J) for C in (self.covariance, self.complete_covariance)
-        )
-        along = np.abs(J @ self.lost[place]).max(axis=1, initial=0.0)
-        return np.stack([np.where(along > 1e-4 * np.sqrt(complete), np.inf, observed), complete])
 
     @property
     def parameter_covariance(self) -> ParameterCovariance:
@@ -242,7 +237,11 @@ def observed_information(problem: ParameterProblem, parameters: Theta, *, progre
     points, problem = problem.cpds(parameters), problem.scaled
     expected = problem.expect(parameters)
     atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, problem.still)
-    refuse_classes_above(atlas)
+    if (above := problem.conventions.with_parents) and any(node.finite for node in numbers_near(problem)):
+        raise FitError(  # their variances are those of mixtures
+            f"the hidden number {above[0]!r} has parents, and finite variables bear on numbers near it: the observed information "
+            "of such a graph is not known yet; resample rows for errors"
+        )
     if (n := atlas.size) > MOST:
         raise TooLarge(
             f"the observed information of {n:,} free parameters would be {n:,} × {n:,} numbers ({bytes_in_words(8.0 * n * n)}); "
@@ -272,7 +271,17 @@ def observed_information(problem: ParameterProblem, parameters: Theta, *, progre
     sums = complete - missing, complete, covariance, inverse, shares, lost
     has_prior = problem.prior is not None or any(node.iterative and node.family.ridge for node in problem.others)
     result = Information(atlas, cpds, points, outward, *sums, has_prior, 2 * len(problem.conventions.with_parents))
-    _say(result, atlas.scores(cpds, expected.statistic))
+    unknown, score = result.not_identified, atlas.scores(cpds, expected.statistic)
+    if shares.min(initial=1.0) < -1e-4:
+        note(
+            "the estimate is not a maximum: the objective still rises along a direction of "
+            f"{listing(unknown, style='str')}; run em from other starts"
+        )
+    elif unknown:
+        note(f"the data does not identify {listing(unknown, style='str')}: their standard errors are infinite")
+    gain = 0.5 * float(score @ covariance @ score)
+    if gain > 0.01:
+        note(f"the estimate is short of the maximum, which is higher by about {gain:.2g}: run em with a smaller tol")
     return result
 
 
@@ -332,17 +341,3 @@ def _complete(atlas: Atlas, cpds: Mapping[str, Cpd], statistic: Any) -> tuple[Ar
                 ) from None
             complete[place, place], root[place, place] = block, np.linalg.inv(factor) / scale
     return complete, root
-
-
-def _say(information: Information, score: Array) -> None:
-    unknown = information.not_identified
-    if information.shares.min(initial=1.0) < -1e-4:
-        note(
-            "the estimate is not a maximum: the objective still rises along a direction of "
-            f"{listing(unknown, style='str')}; run em from other starts"
-        )
-    elif unknown:
-        note(f"the data does not identify {listing(unknown, style='str')}: their standard errors are infinite")
-    gain = 0.5 * float(score @ information.covariance @ score)
-    if gain > 0.01:
-        note(f"the estimate is short of the maximum, which is higher by about {gain:.2g}: run em with a smaller tol")

@@ -1,7 +1,7 @@
 """Expectations: the statistics that incomplete rows are expected to have under a network, for any family, its own or not.
 
 A search sees them as it sees data: `weight`, and `gather(requests)`. Of a finite network `tables` answers many sets at once, in
-threads; of one with numbers see `suffice.incomplete.expected.expected_moments`. Rows that show all of a set are counted.
+threads; of one with numbers see `suffice.incomplete.expected_moments`. Rows that show all of a set are counted.
 
     E[N(s)] = Σ rows w · p(s | what the row shows),   p the product over the components of missing cells that s touches
 """
@@ -23,8 +23,8 @@ from suffice.engines.engine import Block, Step
 from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import FitError, TooLarge, listing
 from suffice.families.protocol.family import Cpd
-from suffice.incomplete.expected.completions import CodedRows, FiniteCompletions, ReduceRows, Watch, starts, theta_of
-from suffice.incomplete.expected.expected_moments import ExpectedMoments, saturated_statistics
+from suffice.incomplete.completions import CodedRows, FiniteCompletions, ReduceRows, Watch, starts, theta_of
+from suffice.incomplete.expected_moments import ExpectedMoments, saturated_statistics
 from suffice.statistics import Counts, Request, Statistics
 from suffice.statistics.counts import n_configurations, sizes
 from suffice.variables import Finite, Variable
@@ -46,26 +46,10 @@ class ExpectedStatistics(Protocol):
 
 
 class IncompleteRows:
-    """Rows with missing cells and hidden variables, reduced to what expectations under any network need of them.
-
-    >>> from suffice import scan
-    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
-    >>> rows = IncompleteRows(scan({"x": ["a", None], "y": ["a", "b"]}, variables=[x, y]), {"x": x, "y": y})
-    >>> from suffice.families.categorical import Table
-    >>> cpds = {"x": Table(x, (), [0.5, 0.5]), "y": Table(y, (x,), [[0.9, 0.1], [0.2, 0.8]])}
-    >>> rows.under(cpds).gather([Request(("x", "y"))]).counts(["x", "y"]).values.round(3)
-    array([[1.   , 0.111],
-           [0.   , 0.889]])
-    """
+    """Rows with missing cells and hidden variables, reduced to what expectations under any network need of them."""
 
     def __init__(
-        self,
-        data: Data,
-        variables: Mapping[str, Variable],
-        seed: int = 0,
-        *,
-        whole: bool = False,
-        integrated: Iterable[str] = (),
+        self, data: Data, variables: Mapping[str, Variable], seed: int = 0, *, whole: bool = False, integrated: Iterable[str] = ()
     ) -> None:
         """With `whole` no rows are summed up, and all are held: networks with regressions, of which moments do not say all, need
         every row, and pass over them again and again. Numbers that regressions may be of, or have as parents, and counts that may
@@ -75,10 +59,12 @@ class IncompleteRows:
         self._step = ReduceRows.over(tuple(variables.values()), self._data, whole=whole)
         lacking = any(v.name not in data.columns or data.missing[v.name] for v in self._step.variables)
         elsewhere = lacking and self._step.reals and not data.engine.near and not whole
-        self.rows = None if elsewhere else CodedRows.of(self._data, self._step)
+        self.rows: CodedRows | None = None  # where rows with numbers lack states and are not near: each question is a pass
+        if not elsewhere:
+            step = self._step
+            kept = self._data.fold(step, what="reading numbers").rows if step.reals else self._data.distinct()
+            self.rows = step.encode(kept, self._data)
 
-    rows: CodedRows | None
-    """None where rows with numbers lack states and are not near: they are passed over again for each question."""
     watch: Watch = staticmethod(lambda what: None)
 
     def under(self, cpds: Mapping[str, Cpd]) -> ExpectedStatistics:
@@ -98,8 +84,7 @@ class IncompleteRows:
         return 0.0 if self.rows is None else float(self.rows.ways(self._integrated).sum())
 
     def first(self) -> ExpectedStatistics | Statistics | None:
-        """What is there to start with, before there is a network; None where finite columns and numbers are mixed, or counts,
-        or there are regressions."""
+        """What there is before a network; None where states and numbers are mixed, or there are counts or regressions."""
         if (self._step.variables and self._step.reals) or self.rows is None or self._step.units.not_normal or self._whole:
             return None
         return saturated_statistics(self.rows, self.watch) if self._step.reals else ExpectedTables(self.rows, None, self.watch)
@@ -140,11 +125,9 @@ class ExpectedElsewhere:
 
 
 class ExpectedTables:
-    """The tables that rows are expected to have, given their completions under a finite network.
-
-    Without completions it is what the rows that show all of a set say about it, scaled to the weight of all rows: a guess before
-    there is a network. Where no row shows a whole set, its variables are taken to be independent.
-    """
+    """The tables that rows are expected to have, given their completions under a finite network. Without completions it is what
+    the rows that show all of a set say about it, scaled to the weight of all rows: a guess before there is a network. Where no
+    row shows a whole set, its variables are taken to be independent."""
 
     def __init__(self, rows: CodedRows, completions: FiniteCompletions | None, watch: Watch) -> None:
         self.variables, self.weight, self._watch = rows.variables, rows.weight, watch
@@ -212,10 +195,8 @@ class ExpectedTables:
 
 
 def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -> tuple[Ints, Array]:
-    """The cells of a table over which the rows are expected to fall, and the weight in each: what `expected_tables` computes.
-
-    A cell may come several times. Without completions, rows that lack a member are left out.
-    """
+    """The cells of a table over which the rows are expected to fall, and the weight in each: what `expected_tables` computes. A
+    cell may come several times. Without completions, rows that lack a member are left out."""
     codes = c.codes[list(members)].astype(np.int64)
     steps = np.array([math.prod(shape[k + 1 :]) for k in range(len(members))], np.int64)
     whole = (codes >= 0).all(axis=0)

@@ -1,7 +1,7 @@
 """Mixtures as a problem of EM, and how rows become one: what each column is, and what the prior says of it.
 
 E-step   the classes that rows are expected to have (`suffice.incomplete.classes`), and the parts' statistics
-M-step   w = (N + α) / Σ, and each part for itself (`suffice.learning.latent.mixture_parts`)
+M-step   w = (N + α) / Σ, and each part for itself (`suffice.learning.mixture_parts`)
 objective   Σ ln p(row) + the logarithm of the prior that the M-step maximises: it never falls
 
 Real columns have one of four kinds of covariance. What is not said of a column follows from its type.
@@ -26,7 +26,7 @@ from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums
 from suffice.incomplete.numbers.units import moments_by_column, observed_cells
 from suffice.learning.incomplete.reduced_task import EStep
-from suffice.learning.latent.mixture_parts import (
+from suffice.learning.mixture_parts import (
     CollapsedClass,
     JointPart,
     NormalPart,
@@ -101,12 +101,7 @@ def checked_kind(kind: Any) -> Kind:
 
 
 def groups(families: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple[str, ...]]:
-    """The real columns by their kind: those of a kind have one distribution together.
-
-    >>> from suffice import Real
-    >>> groups({"x": Tied()}, {"x": Real("x"), "y": Real("y")})
-    {Tied(): ('x',), Full(): ('y',)}
-    """
+    """The real columns by their kind: those of a kind have one distribution together."""
     reals = [n for n, v in variables.items() if not isinstance(v, (Finite, Count))]
     said = dict(families) if isinstance(families, Mapping) else {}
     overall = checked_kind(None if isinstance(families, Mapping) else families)
@@ -160,7 +155,14 @@ class MixtureRows(NamedTuple):
         if n_empty:
             note(f"{n_empty:,} rows have no observed cell: they say nothing, and belong to each class with its weight")
         unit = 1.0 if not rows.weighted or rows.whole_weights else rows.weight / rows.n_rows
-        return cls(merge_rows(rows) if merge else rows, variables, _numbers(rows, variables), unit, log_base)
+        names = tuple(n for n, v in variables.items() if not isinstance(v, Finite))
+        numbers = observed_cells(rows, names)
+        for i in np.flatnonzero(~np.isfinite(numbers.scatter[:, 0, 0])):
+            raise FitError(f"the squares of the numbers of {names[i]!r} are beyond the largest double; rescale the column")
+        # A column of equal numbers has a mean that is rounded, and so a scatter that is not quite 0.
+        rounding = numbers.weight[:, None] * (4.0 * np.finfo(float).eps * np.abs(numbers.mean)) ** 2
+        numbers = numbers._replace(scatter=np.where(numbers.scatter <= rounding[:, :, None], 0.0, numbers.scatter))
+        return cls(merge_rows(rows) if merge else rows, variables, numbers, unit, log_base)
 
     def mixture(self, hidden: Finite, families: Any, prior: Prior | None, how: Estimate) -> MixtureProblem:
         """The parts for these classes, and what the prior says of them."""
@@ -213,16 +215,6 @@ class MixtureRows(NamedTuple):
         return mean[:, 0], scatter[:, 0, 0] / np.where(weight > 0.0, weight, 1.0)
 
 
-def _numbers(data: Data, variables: Mapping[str, Variable]) -> Spread:
-    names = tuple(n for n, v in variables.items() if not isinstance(v, Finite))
-    spread = observed_cells(data, names)
-    for i in np.flatnonzero(~np.isfinite(spread.scatter[:, 0, 0])):
-        raise FitError(f"the squares of the numbers of {names[i]!r} are beyond the largest double; rescale the column")
-    # A column of equal numbers has a mean that is rounded, and so a scatter that is not quite 0.
-    rounding = spread.weight[:, None] * (4.0 * np.finfo(float).eps * np.abs(spread.mean)) ** 2
-    return spread._replace(scatter=np.where(spread.scatter <= rounding[:, :, None], 0.0, spread.scatter))
-
-
 def _imagined_counts(prior: Prior, child: Finite, *parents: Finite) -> Array | None:
     said = imagined_rows(prior, child, parents)
     return said.dense() if isinstance(said, Counts) else None
@@ -237,10 +229,8 @@ class MixtureSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MixtureProblem:
-    """Rows and the parts that explain them: what EM climbs on (see `suffice.learning.incomplete.problem`).
-
-    `alpha` are imagined rows of each class, `least` the least weight that a class may have.
-    """
+    """Rows and the parts that explain them: what EM climbs on (see `suffice.learning.incomplete.problem`). `alpha` are imagined
+    rows of each class, `least` the least weight that a class may have."""
 
     components: ClassComponents
     parts: tuple[Any, ...]
@@ -293,8 +283,7 @@ class MixtureProblem:
         return cpds
 
     def start_from(self, responsibilities: Callable[[Block], Array], rows: Data | None = None) -> ClassParameters:
-        """The parameters that responsibilities of the rows, or of a sample, give: a first pass finds the means, around which
-        the second gathers."""
+        """The parameters that responsibilities of rows give: a first pass finds the means, around which the second gathers."""
         k, components = self.hidden.n_states, self.components if rows is None else replace(self.components, data=rows)
         parameters = ClassParameters(np.full(k, 1.0 / k), self.parts)
         for _ in range(2):

@@ -26,7 +26,7 @@ from suffice.errors.remedies import name_of
 from suffice.families.protocol.family import Cpd
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import ComponentTable, code_rows
-from suffice.incomplete.gauss_hermite import n_points
+from suffice.incomplete.numbers.patterns import n_points
 from suffice.incomplete.numbers.units import Units, observed_cells
 from suffice.inference.finite.logs import Elimination, LogFactor
 from suffice.inference.finite.tree import n_cells, steps
@@ -60,11 +60,7 @@ NO_FLOATS, NO_INTS, NO_SMALL = np.zeros(0), np.zeros(0, np.int64), np.zeros(0, n
 
 
 def starts(lengths: Any) -> Ints:
-    """Where parts of these lengths begin when they lie end to end, and where the last ends.
-
-    >>> starts([2, 3])
-    array([0, 2, 5])
-    """
+    """Where parts of these lengths begin when they lie end to end, and where the last ends."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
@@ -80,11 +76,6 @@ class CodedRows(NamedTuple):
     weights: Array
     at: Ints
     units: Units
-
-    @staticmethod
-    def of(data: Data, step: ReduceRows) -> CodedRows:
-        """The rows over the variables of a step: distinct ones, or with numbers reduced."""
-        return step.encode(data.fold(step, what="reading numbers").rows if step.reals else data.distinct(), data)
 
     @property
     def weight(self) -> float:
@@ -151,13 +142,11 @@ class ReduceRows(Step["_Reduced"]):
 
 @dataclass(frozen=True, eq=False)
 class _Reduced:
-    """Rows with numbers, reduced by a sum.
-
-    What is expected of missing numbers is linear in the observed ones, so of rows that show the same states and lack the same
-    numbers weight, mean and scatter say all. They are kept as rows, at most one more than there are numbers, with the same
-    weight, mean and scatter: then nothing that comes later need tell them from rows that were seen. Rows that lack states, as all
-    do where a variable is hidden, stay as they are, since what their numbers say of the states is not linear.
-    """
+    """Rows with numbers, reduced by a sum. What is expected of missing numbers is linear in the observed ones, so of rows that
+    show the same states and lack the same numbers weight, mean and scatter say all. They are kept as rows, at most one more than
+    there are numbers, with the same weight, mean and scatter: then nothing that comes later need tell them from rows that were
+    seen. Rows that lack states, as all do where a variable is hidden, stay as they are, since what their numbers say of the
+    states is not linear."""
 
     rows: SampledRows
     step: ReduceRows
@@ -201,12 +190,7 @@ class _Reduced:
 
 
 def condense_rows(x: Array, w: Array) -> tuple[Array, Array]:
-    """Few rows with the weight, mean and scatter of these, which all lack (NaN) the same numbers; a constant stays one.
-
-    >>> x, w = condense_rows(np.array([[1.0, np.nan], [2.0, np.nan], [6.0, np.nan]]), np.array([1.0, 1.0, 2.0]))
-    >>> len(x), (w @ x[:, 0] / w.sum()).round(9), (w @ (x[:, 0] - 3.75) ** 2).round(9)
-    (2, np.float64(3.75), np.float64(20.75))
-    """
+    """Few rows with the weight, mean and scatter of these, which all lack (NaN) the same numbers; a constant stays one."""
     from scipy.linalg import helmert
 
     shown, total = ~np.isnan(x[0]), float(w.sum())
@@ -308,9 +292,6 @@ class _Components(NamedTuple):
         codes[owner, variable] = ~order[np.searchsorted(keys[order], record.astype(np.int64) * len(rows.variables) + variable)]
         return _Components(theta, rows, table, start, variables, component, np.ascontiguousarray(codes.T), first)
 
-    def impossible(self, d: int) -> FitError:
-        return self.rows.impossible(int(self.first[d]))
-
 
 def _list_completions(some: _Components, seed: int, watch: Watch) -> tuple[Ints, Array, Small]:
     """The number of completions of each component, their probabilities, and their states."""
@@ -329,7 +310,12 @@ def _list_completions(some: _Components, seed: int, watch: Watch) -> tuple[Ints,
     for low, high in zip([0, *edges], [*edges, n], strict=True):
         watch(f"completing missing cells, {low:,} of {n:,} groups")
         if high > low and large[low]:
-            states, times = np.unique(_draws(some, low, seed), axis=0, return_counts=True)
+            members, row = some.variables[some.start[low] : some.start[high]].tolist(), some.rows.codes[:, some.first[low]]
+            rng, factors = np.random.default_rng([seed, *row + 1]), factors_at(some.theta, set(members), row)
+            drawn = joint_draws(members, factors, DRAWS, rng, some.rows.variables)
+            if drawn is None:
+                raise some.rows.impossible(int(some.first[low]))
+            states, times = np.unique(drawn.astype(np.int32), axis=0, return_counts=True)
             parts.append((np.array([len(times)]), times / DRAWS, states.reshape(-1)))
         elif high > low:
             parts.append(_enumerate_states(some, low, high, np.rint(ways[low:high]).astype(np.int64)))
@@ -351,7 +337,7 @@ def _enumerate_states(some: _Components, low: int, high: int, ways: Ints) -> tup
     tables = (t.sizes, t.scope_start, t.scopes, t.strides, some.theta.logs)
     bad = list_completions(low, high, records, tables, count, digits, p)
     if bad >= 0:
-        raise some.impossible(bad)
+        raise some.rows.impossible(int(some.first[bad]))
     return count, p[: count.sum()].copy(), digits[: int(count @ size)].copy()
 
 
@@ -371,24 +357,11 @@ def _marginals(start: Ints, begin: Ints, lists: Any, watch: Watch) -> tuple[Arra
     return marginal, pair_at, pair
 
 
-def _draws(some: _Components, d: int, seed: int) -> Small:
-    """Exact draws from the posterior of a large component, [draw, cell]."""
-    members, row = some.variables[some.start[d] : some.start[d + 1]].tolist(), some.rows.codes[:, some.first[d]]
-    rng = np.random.default_rng([seed, *row + 1])
-    drawn = joint_draws(members, factors_at(some.theta, set(members), row), DRAWS, rng, some.rows.variables)
-    if drawn is None:
-        raise some.impossible(d)
-    return drawn.astype(np.int32)
-
-
 def joint_draws(
     members: Sequence[int], factors: Sequence[LogFactor], n: int, rng: np.random.Generator, variables: Sequence[Finite]
 ) -> Ints | None:
-    """Draws from the normalised product of factors, [draw, member]; None if it is zero everywhere.
-
-    The members are summed out one by one, and then drawn in the other order: each from the product of the factors that were
-    joined when it was summed out.
-    """
+    """Draws from the normalised product of factors, [draw, member]; None if it is zero everywhere. The members are summed out one
+    by one, and then drawn in the other order: each from the product of the factors that were joined when it was summed out."""
     sizes = np.array([v.n_states for v in variables])
     scopes = steps((f.scope for f in factors), sizes, (), members)
     for scope in scopes:
