@@ -31,12 +31,11 @@ PLACES: dict[str, dict[str, str]] = {
         "families.regressions.regression_cpd": "",
     },
     "distributions": {"families.chosen.node_kinds": "poisson-rate exponential geometric binomial negative-binomial gamma beta"},
-    "families": {"families.chosen.finite_family": ""},
+    "families": {"families.categorical": ""},
     "regressions": {
         "families.regressions.linear_moments": "linear",
         "families.regressions.responses": "probit binomial poisson negative-binomial gamma-log gamma-inverse",
-        "families.regressions.logistic": "logistic",
-        "families.regressions.ordinal": "ordinal",
+        "families.regressions.logistic": "logistic ordinal",
     },
     "priors": {
         "families.priors.priors": "bdeu bds k2 dirichlet",

@@ -32,7 +32,6 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError, ModelError
-from suffice.exponential.arithmetic.cumulants import single
 from suffice.exponential.arithmetic.special import (
     HALF_LOG_2PI,
     deviance,
@@ -43,6 +42,7 @@ from suffice.exponential.arithmetic.special import (
     stirling_divergence,
     stirling_rest,
 )
+from suffice.exponential.arithmetic.symmetric import single
 from suffice.exponential.arithmetic.values import LEAST, Array, Interval, between, observations, plain, tail, vectors
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
 from suffice.exponential.protocol.statistic import Totals

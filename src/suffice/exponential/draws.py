@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import DataError, ModelError, listing
-from suffice.exponential.arithmetic.cumulants import of_one_draw
 from suffice.exponential.arithmetic.special import deviance, lattice, log_binomial, log_multinomial, log_poisson
+from suffice.exponential.arithmetic.symmetric import of_one_draw
 from suffice.exponential.arithmetic.values import (
     Array,
     between,

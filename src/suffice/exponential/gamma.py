@@ -20,7 +20,6 @@ import numpy as np
 
 from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError
-from suffice.exponential.arithmetic.cumulants import single, symmetric
 from suffice.exponential.arithmetic.special import (
     HALF_LOG_2PI,
     deviance,
@@ -34,6 +33,7 @@ from suffice.exponential.arithmetic.special import (
     stirling_divergence,
     stirling_rest,
 )
+from suffice.exponential.arithmetic.symmetric import single, symmetric
 from suffice.exponential.arithmetic.values import LEAST, Array, Interval, between, observations, plain, tail, vectors
 from suffice.exponential.predictives import Lomax
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, Summed, generator

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import ModelError
-from suffice.exponential.arithmetic.cumulants import of_odds, single
 from suffice.exponential.arithmetic.special import deviance, log_negative_binomial, log_polya
+from suffice.exponential.arithmetic.symmetric import of_odds, single
 from suffice.exponential.arithmetic.values import (
     DRAWN,
     Array,

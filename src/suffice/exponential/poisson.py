@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import DataError, ModelError
-from suffice.exponential.arithmetic.cumulants import single
 from suffice.exponential.arithmetic.special import deviance, lattice, log_negative_binomial, log_poisson
+from suffice.exponential.arithmetic.symmetric import single
 from suffice.exponential.arithmetic.values import DRAWN, Array, between, counts, plain, vectors
 from suffice.exponential.gamma import Gamma
 from suffice.exponential.predictives import NegativeBinomial

@@ -26,12 +26,12 @@ from suffice.exponential.arithmetic.values import (
     counts,
     observations,
     plain,
+    summary,
     tail,
 )
 from suffice.exponential.dirichlet import Dirichlet, others
 from suffice.exponential.protocol.family import generator
 from suffice.exponential.protocol.statistic import explain_shapes
-from suffice.exponential.protocol.tables import summary
 
 LONGEST = 10_000_000
 """The terms that the sum below a quantile may have."""

@@ -12,8 +12,8 @@ from suffice.errors import FitError, listing, nearest, note
 from suffice.errors.remedies import DECLARED, FAMILY, Remedy, as_regression, declaration
 from suffice.exponential import Gamma
 from suffice.families import family_of
+from suffice.families.categorical import FiniteFamily
 from suffice.families.chosen.exponential_node import ExponentialNode
-from suffice.families.chosen.finite_family import FiniteFamily
 from suffice.families.chosen.node_kinds import kind_of
 from suffice.families.priors.number_priors import GammaPrior
 from suffice.statistics import Statistics

@@ -21,14 +21,15 @@ import numpy as np
 
 from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError, ModelError
-from suffice.exponential.arithmetic.cumulants import of_quadratics, symmetric
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI
 from suffice.exponential.arithmetic.symmetric import (
     COLLINEAR,
+    of_quadratics,
     off_diagonal_weight,
     positive,
     scaled_cholesky,
     singular_column,
+    symmetric,
     whole_of,
 )
 from suffice.exponential.arithmetic.values import (

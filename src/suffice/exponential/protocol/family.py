@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError, FitError, ModelError, StatisticsError, whole
-from suffice.exponential.arithmetic.cumulants import checked_order
+from suffice.exponential.arithmetic.symmetric import checked_order
 from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, plain
 from suffice.exponential.protocol.observable import Observable
 from suffice.exponential.protocol.statistic import Totals, explain_shapes

@@ -9,9 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy.typing as npt
 
 from suffice.errors import DataError, listing
-from suffice.exponential.arithmetic.values import Array, between, keep, same, show
+from suffice.exponential.arithmetic.values import Array, between, keep, same, show, summary, table
 from suffice.exponential.protocol.statistic import complete, gather_statistic, refuse_unscanned
-from suffice.exponential.protocol.tables import summary, table
 from suffice.variables import Finite, Variable
 
 

@@ -19,8 +19,7 @@ import numpy as np
 
 from suffice.basis.blas import one_blas_thread
 from suffice.errors import DataError, MissingCells, ModelError, StatisticsError, listing, nearest, quantity
-from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, read_only, same
-from suffice.exponential.protocol.tables import table
+from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, read_only, same, table
 from suffice.statistics.moments import Spread, add_exactly, merge_spreads, settle_spread, subtract_spread
 
 Call = TypeVar("Call", bound=Callable[..., Any])

@@ -21,10 +21,9 @@ import numpy as np
 from suffice.errors import FitError, listing, nearest, note
 from suffice.errors.remedies import BINS, PARTIAL, POOLED, SEPARATE, by_evidence
 from suffice.families.hierarchical.random_effects import RandomEffects
-from suffice.families.priors.pooling import LOWEST, checked_strength, common_strength, highest, pool_rows
-from suffice.families.priors.prior import Node, Prior, all_finite, in_order, prior_of
+from suffice.families.priors.empirical_bayes import LOWEST, checked_strength, common_strength, highest, pool_rows
 from suffice.families.priors.priors import same_rows
-from suffice.families.protocol.family import Array
+from suffice.families.protocol.family import Array, Node, Prior, all_finite, in_order, prior_of
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import checked_cells, n_configurations, sizes
 from suffice.statistics.file import array_of, flat

@@ -34,8 +34,19 @@ from suffice.families.hierarchical.joint_laplace import (
 from suffice.families.hierarchical.laplace import Laplace
 from suffice.families.hierarchical.laplace_draws import draw_rows, quantiles
 from suffice.families.priors.empirical_bayes import best_number
-from suffice.families.priors.prior import Node, Prior, PriorBelief, all_finite, in_order, is_number
-from suffice.families.protocol.family import Array, Estimate, Interval, Mode, as_numbers
+from suffice.families.protocol.family import (
+    Array,
+    Estimate,
+    Interval,
+    Mode,
+    Node,
+    Prior,
+    PriorBelief,
+    all_finite,
+    as_numbers,
+    in_order,
+    is_number,
+)
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import sizes
 from suffice.variables import Finite, Variable

@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.errors import FitError, ModelError
 from suffice.families.chosen.node_kinds import kind_of
-from suffice.families.priors.prior import Prior, check_positive
+from suffice.families.protocol.family import Prior, check_positive
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Distributed, Finite, Variable
 

@@ -14,8 +14,7 @@ from suffice.exponential.normals.normal import Normal
 from suffice.exponential.normals.normal_known import NormalKnownVariance
 from suffice.exponential.protocol.statistic import Centred
 from suffice.families.poisson import PoissonNode
-from suffice.families.priors.prior import Prior, PriorBelief, check_positive, is_number
-from suffice.families.protocol.family import Array, Interval, split
+from suffice.families.protocol.family import Array, Interval, Prior, PriorBelief, check_positive, is_number, split
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Count, Finite, Real, Variable
 

@@ -15,10 +15,18 @@ from suffice.families.priors.conjugate import ParameterPrior
 from suffice.families.priors.number_priors import BGe as BGe
 from suffice.families.priors.number_priors import GammaPrior, NormalInverseGammaPrior
 from suffice.families.priors.number_priors import NormalWishart as NormalWishart
-from suffice.families.priors.prior import Imagining, all_finite, check_positive, in_order, is_number, prior_of
-from suffice.families.priors.prior import Node as Node
-from suffice.families.priors.prior import Prior as Prior
-from suffice.families.protocol.family import Array, as_numbers
+from suffice.families.protocol.family import (
+    Array,
+    Imagining,
+    all_finite,
+    as_numbers,
+    check_positive,
+    in_order,
+    is_number,
+    prior_of,
+)
+from suffice.families.protocol.family import Node as Node
+from suffice.families.protocol.family import Prior as Prior
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
 from suffice.variables import Count, Finite, Real, Variable

@@ -16,7 +16,7 @@ from suffice.engines.scan import scan
 from suffice.errors import FitError, MissingCells, ModelError, StatisticsError, TooLarge, listing, nearest
 from suffice.errors.remedies import WITH_BINS
 from suffice.families import family_of
-from suffice.families.gathering.gathering import gather
+from suffice.families.gathering import gather
 from suffice.families.protocol.family import Cpd, Mean
 from suffice.graphs import Dag
 from suffice.models.divergence import entropy_of_rows, entropy_of_weights

@@ -10,7 +10,7 @@ from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, ModelError, listing, nearest
 from suffice.errors.remedies import SEQUENCES
 from suffice.families import family_of
-from suffice.families.gathering.gathering import gather_steps
+from suffice.families.gathering import gather_steps
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs.lagged import variable_and_lag

@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 from suffice.errors import FitError, StatisticsError, listing, nearest, note
 from suffice.errors.remedies import FAMILIES, Remedy, argument, declaration
 from suffice.families import family_of
-from suffice.families.priors.prior import prior_of
 from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import Statistic
+from suffice.families.protocol.family import Statistic, prior_of
 from suffice.graphs import Dag
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.counts import common_variable
