@@ -3,7 +3,7 @@
     θ[u, x] = exp η[u, x] / Σ exp η[u, ·],   η[u, ·] ~ Normal(m, Σ), independent over rows u;   Σ = v I, or any covariance
 
 Unlike a Dirichlet it is not conjugate, so it imagines no counts: what it holds of a node is a `LogisticBelief`, which answers for
-mode, mean, evidence and intervals by Laplace's approximation and by draws (`laplace.py`, `joint_laplace.py`), and in EM for the
+mode, mean, evidence and intervals by Laplace's approximation and by draws (`laplace.py`, `laplace_draws.py`), and in EM for the
 logarithm that modes maximise: with all η that give the same θ at hand, the largest density of them,
 
     ln p(θ) = −½ min_c (ln θ + c − m)ᵀ P (ln θ + c − m),   P the precision
@@ -23,16 +23,8 @@ from suffice.errors import FitError, checked_level, listing, nearest, note
 from suffice.errors.remedies import TABLE_PRIORS, Remedy
 from suffice.exponential.arithmetic.symmetric import ROUNDING, scaled_cholesky, singular_column
 from suffice.families.hierarchical.hierarchical import rows_of
-from suffice.families.hierarchical.joint_laplace import (
-    HIGHEST,
-    LOWEST,
-    JointLaplace,
-    joint_drawn,
-    joint_quantiles,
-    normal_of_rows,
-)
-from suffice.families.hierarchical.laplace import Laplace
-from suffice.families.hierarchical.laplace_draws import draw_rows, quantiles
+from suffice.families.hierarchical.laplace import HIGHEST, LOWEST, JointLaplace, Laplace, normal_of_rows
+from suffice.families.hierarchical.laplace_draws import draw_rows, joint_drawn, joint_quantiles, quantiles
 from suffice.families.priors.empirical_bayes import best_number
 from suffice.families.protocol.family import (
     Array,
