@@ -30,6 +30,7 @@ from suffice.exponential.arithmetic.values import (
     between,
     broadcast,
     counts,
+    generator,
     hold,
     observations,
     plain,
@@ -38,7 +39,7 @@ from suffice.exponential.arithmetic.values import (
 )
 from suffice.exponential.dirichlet import Beta
 from suffice.exponential.predictives import Predictive
-from suffice.exponential.protocol.family import Inside, Summed, generator
+from suffice.exponential.protocol.family import Inside, Summed
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
 
 

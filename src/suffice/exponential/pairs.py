@@ -42,13 +42,7 @@ ROUNDS = 200
 
 @dataclass(frozen=True, eq=False)
 class PairBelief:
-    """The distribution of the two parameters of one member, after `count` rows whose T sum to `total`.
-
-    >>> from suffice.exponential import Gamma
-    >>> belief = PairBelief.of(Gamma(), 20.0, np.array([10.0, 40.0]))
-    >>> belief.mode.round(4), [round(end, 2) for end in belief.interval(0, 0.025)]
-    (array([2.744, 1.372]), [1.66, 5.08])
-    """
+    """The distribution of the two parameters of one member, after `count` rows whose T sum to `total`."""
 
     peak: Any
     count: float

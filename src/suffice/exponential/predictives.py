@@ -24,13 +24,13 @@ from suffice.exponential.arithmetic.values import (
     Interval,
     components,
     counts,
+    generator,
     observations,
     plain,
     summary,
     tail,
 )
 from suffice.exponential.dirichlet import Dirichlet, others
-from suffice.exponential.protocol.family import generator
 from suffice.exponential.protocol.statistic import explain_shapes
 
 LONGEST = 10_000_000

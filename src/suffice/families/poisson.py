@@ -17,7 +17,7 @@ import numpy as np
 
 from suffice.basis.libraries import sc
 from suffice.errors import ModelError, StatisticsError
-from suffice.exponential.poisson import Poisson
+from suffice.exponential.gamma import Poisson
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.families.chosen.exponential_cpd import MemberCpd
 from suffice.families.chosen.exponential_node import ExponentialNode

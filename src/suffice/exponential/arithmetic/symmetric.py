@@ -74,11 +74,7 @@ class ScaledCholesky(NamedTuple):
 
 
 def scaled_cholesky(matrices: Array) -> ScaledCholesky:
-    """The factors of some symmetric matrices; one that is not positive has a pivot that is not above zero, or NaN.
-
-    >>> scaled_cholesky(np.array([[4.0, 2.0], [2.0, 2.0]])).log_det.round(12) == np.log(4.0).round(12)
-    np.True_
-    """
+    """The factors of some symmetric matrices; one that is not positive has a pivot that is not above zero, or NaN."""
     diagonal = np.diagonal(matrices, axis1=-2, axis2=-1)
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     R = matrices / scale[..., :, None] / scale[..., None, :]
@@ -101,11 +97,7 @@ def singular_column(matrices: Array, factor: ScaledCholesky, least: float) -> in
 
 
 def positive(value: Any, what: str) -> Array:
-    """Symmetric positive definite matrices.
-
-    >>> positive([[2.0, 1.0], [1.0, 2.0]], "the covariance").shape
-    (2, 2)
-    """
+    """Symmetric positive definite matrices."""
     matrices = finite(value, what)
     if matrices.ndim < 2 or matrices.shape[-1] != matrices.shape[-2] or matrices.shape[-1] == 0:
         raise ModelError(f"{what} must be a square matrix, not of the shape {matrices.shape}")
@@ -123,23 +115,14 @@ def positive(value: Any, what: str) -> Array:
 
 
 def half(matrices: Any) -> Array:
-    """The entries (i, j) with i ≤ j, row by row, along one axis.
-
-    >>> half(np.array([[1.0, 2.0], [2.0, 3.0]]))
-    array([1., 2., 3.])
-    """
+    """The entries (i, j) with i ≤ j, row by row, along one axis."""
     matrices = np.asarray(matrices, dtype=np.float64)
     rows, columns = np.triu_indices(matrices.shape[-1])
     return np.asarray(matrices[..., rows, columns])
 
 
 def whole_of(half: Any, d: int) -> Array:
-    """The symmetric matrices with this half.
-
-    >>> whole_of([1.0, 2.0, 3.0], 2)
-    array([[1., 2.],
-           [2., 3.]])
-    """
+    """The symmetric matrices with this half."""
     half = np.asarray(half, dtype=np.float64)
     rows, columns = np.triu_indices(d)
     out = np.empty((*half.shape[:-1], d, d))
@@ -149,11 +132,7 @@ def whole_of(half: Any, d: int) -> Array:
 
 
 def off_diagonal_weight(d: int, weight: float) -> Array:
-    """One on the diagonal entries of a half, `weight` on the others.
-
-    >>> off_diagonal_weight(2, 2.0)
-    array([1., 2., 1.])
-    """
+    """One on the diagonal entries of a half, `weight` on the others."""
     rows, columns = np.triu_indices(d)
     return np.where(rows == columns, 1.0, weight)
 
@@ -168,11 +147,7 @@ Indices = npt.NDArray[np.intp]
 
 
 def checked_order(order: int, shape: tuple[int, ...], title: str) -> int:
-    """The order of the derivatives, if their array can be held.
-
-    >>> checked_order(3, (2,), "Normal")
-    3
-    """
+    """The order of the derivatives, if their array can be held."""
     most = AXES - len(shape[:-1])
     if whole(order, "the order of cumulants", 1) > most:
         raise ModelError(f"the order of cumulants is at most {most} here, one axis of an array each; not {order}")
@@ -183,12 +158,7 @@ def checked_order(order: int, shape: tuple[int, ...], title: str) -> int:
 
 
 def symmetric(k: int, order: int, entries: Callable[[Indices], Array]) -> Array:
-    """The array (..., k, …, k) whose entries with sorted indices, one row of indices each, are the last axis of `entries`.
-
-    >>> symmetric(2, 2, lambda at: at.sum(axis=1) * 1.0)
-    array([[0., 1.],
-           [1., 2.]])
-    """
+    """The array (..., k, …, k) whose entries with sorted indices, one row of indices each, are the last axis of `entries`."""
     at = np.array(list(combinations_with_replacement(range(k), order)), dtype=np.intp)
     cells = np.indices((k,) * order, dtype=np.uint16).reshape(order, -1)
     cells.sort(axis=0)
@@ -206,30 +176,18 @@ def _keys(indices: npt.NDArray[Any], k: int) -> npt.NDArray[np.int64]:
 
 
 def single(values: Array, order: int) -> Array:
-    """The same with k = 1: as many axes of length 1 as the order says.
-
-    >>> single(np.array(2.5), 3).shape
-    (1, 1, 1)
-    """
+    """The same with k = 1: as many axes of length 1 as the order says."""
     return np.asarray(values).reshape(*np.shape(values), *(1,) * order)
 
 
 def of_odds(p: Array, q: Array, n: int) -> Array:
-    """The n-th derivative of p = 1/(1 + e⁻ˣ) by x, q = 1 − p; with p = −m and q = 1 + m, that of −m = −1/(e⁻ˣ − 1).
-
-    >>> of_odds(np.array(0.25), np.array(0.75), 2).item()
-    0.09375
-    """
+    """The n-th derivative of p = 1/(1 + e⁻ˣ) by x, q = 1 − p; with p = −m and q = 1 + m, that of −m = −1/(e⁻ˣ − 1)."""
     terms = [(-1.0) ** j * eulerian(n, j) * p ** (j + 1) * q ** (n - j) for j in range(n)]
     return np.asarray(sum(terms))
 
 
 def eulerian(n: int, j: int) -> float:
-    """E(n, j), the number of orders of n things with j ascents.
-
-    >>> [eulerian(4, j) for j in range(4)]
-    [1.0, 11.0, 11.0, 1.0]
-    """
+    """E(n, j), the number of orders of n things with j ascents."""
     return float(sum((-1) ** i * comb(n + 1, i) * (j + 1 - i) ** n for i in range(j + 1)))
 
 

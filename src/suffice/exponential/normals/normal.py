@@ -38,6 +38,7 @@ from suffice.exponential.arithmetic.values import (
     between,
     components,
     finite,
+    generator,
     keep,
     keep_with_axes,
     observations,
@@ -47,7 +48,7 @@ from suffice.exponential.arithmetic.values import (
 )
 from suffice.exponential.normals.mean_and_spread import MeanAndSpread, PriorOfBoth
 from suffice.exponential.predictives import MultivariateT, StudentT
-from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
+from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside
 from suffice.exponential.protocol.statistic import Centred, explain_shapes
 
 

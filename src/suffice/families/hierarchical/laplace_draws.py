@@ -316,7 +316,8 @@ def _chains(rows: JointLaplace, n: int, rng: np.random.Generator) -> Array:
     prior = NormalAround(rows.mean - rows.effects, *(np.broadcast_to(a, (U, K, K)) for a in (root, rows.precision)))
     spread = rows.spread
     spread = 0.5 * (spread + np.swapaxes(spread, 1, 2))
-    near = NormalAround(np.zeros(rows.counts.shape), np.linalg.cholesky(spread), np.linalg.inv(spread))
+    ways = (np.linalg.cholesky, np.linalg.inv)
+    near = NormalAround(np.zeros(rows.counts.shape), *(np.asarray(way(spread), np.float64) for way in ways))
     row = np.tile(np.arange(U), n)
 
     def of_counts(x: Array, some: Chains) -> Array:

@@ -13,9 +13,8 @@ from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError
 from suffice.errors.remedies import declaration
 from suffice.exponential.arithmetic import special
-from suffice.exponential.arithmetic.values import DRAWN
-from suffice.exponential.gamma import log_gamma_peak
-from suffice.exponential.poisson import drawable, log_poisson_peak
+from suffice.exponential.arithmetic.special import log_gamma_peak, log_poisson_peak
+from suffice.exponential.arithmetic.values import DRAWN, drawable
 from suffice.families.design import codes_of, predict_rows
 from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Array, Columns
