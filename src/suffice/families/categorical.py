@@ -49,13 +49,7 @@ class Belief(Protocol):
 
 @dataclass(frozen=True)
 class TableNode:
-    """The family of tables.
-
-    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
-    >>> TableNode().estimate(y, [x], Counts((x, y), [[3, 1], [0, 2]]), None, Mode()).probs
-    array([[0.75, 0.25],
-           [0.  , 1.  ]])
-    """
+    """The family of tables."""
 
     iterative: ClassVar[bool] = False
     normal: ClassVar[bool] = False

@@ -113,10 +113,6 @@ class DesignTerms(NamedTuple):
 def terms(parents: Sequence[Variable], without: Sequence[str] = ()) -> DesignTerms:
     """A number of each real parent, an indicator of each state but the first of a finite one; none of those that are offset or
     trials.
-
-    >>> from suffice import Real
-    >>> terms([Real("x"), Finite("z", ["a", "b", "c"]), Real("exposure")], ["exposure"]).names
-    ('x', 'z=b', 'z=c')
     """
     kept = tuple(v for v in parents if v.name not in without)
     own = [(v, s) for v in kept for s in (v.states[1:] if isinstance(v, Finite) else (None,))]
@@ -125,11 +121,7 @@ def terms(parents: Sequence[Variable], without: Sequence[str] = ()) -> DesignTer
 
 
 def columns_of(parents: Sequence[Variable], name: str) -> slice:
-    """Where the columns of one parent are.
-
-    >>> columns_of([Finite("z", ["a", "b", "c"]), Finite("u", ["a", "b"])], "u")
-    slice(2, 3, None)
-    """
+    """Where the columns of one parent are."""
     at = [v.name for v in parents].index(name)
     start = len(terms(parents[:at]).names)
     return slice(start, start + len(terms(parents[at : at + 1]).names))
@@ -182,9 +174,6 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def configurations(free: Sequence[Finite], known: Mapping[str, Any] | None = None) -> tuple[dict[str, npt.NDArray[Any]], int]:
     """Columns with a row for each configuration of some finite parents, the last fastest, and the number of these rows; the
     others are known.
-
-    >>> configurations([Finite("z", ["a", "b"])], {"x": 0.5})
-    ({'x': array([0.5, 0.5]), 'z': array([0, 1])}, 2)
     """
     n = math.prod(sizes(free))
     codes = np.unravel_index(np.arange(n), sizes(free)) if free else ()
@@ -195,10 +184,6 @@ def configurations(free: Sequence[Finite], known: Mapping[str, Any] | None = Non
 def shrunk(parents: Sequence[Variable]) -> Array:
     """P of the ridge ½ λ b P bᵀ, with a 0 for the intercept: 1 for a number, I − 11ᵀ/r among the indicators of r states, so that
     the effects of a parent's states are taken to sum to 0 and none of them is special.
-
-    >>> shrunk([Finite("z", ["a", "b"])])
-    array([[0. , 0. ],
-           [0. , 0.5]])
     """
     P = np.zeros((1 + len(terms(parents).names),) * 2)
     for v in parents:

@@ -128,11 +128,7 @@ def gather_every_family(
 
 
 def requests_of_every_family(variables: Mapping[str, Variable], max_parents: int) -> Iterator[Request]:
-    """The tables of all sets of up to k + 1 finite variables, and the moments of all numbers by each set of up to k.
-
-    >>> [r.finite for r in requests_of_every_family({n: Finite(n, ["u", "v"]) for n in "abc"}, 1)]
-    [('a',), ('b',), ('c',), ('a', 'b'), ('a', 'c'), ('b', 'c')]
-    """
+    """The tables of all sets of up to k + 1 finite variables, and the moments of all numbers by each set of up to k."""
     finite = [n for n in sorted(variables) if isinstance(variables[n], Finite)]
     numbers = tuple(n for n in sorted(variables) if n not in finite)
     derived = tuple(d for n in numbers for d in family_of(variables[n], []).needs(variables[n], []).derived)
@@ -144,11 +140,7 @@ def requests_of_every_family(variables: Mapping[str, Variable], max_parents: int
 
 
 def _symmetric(sizes: list[int], most: int) -> list[int]:
-    """The sums of products of 0, 1, 2, ... of the sizes: the cells of all tables of so many variables.
-
-    >>> _symmetric([2, 3], 2)
-    [1, 5, 6]
-    """
+    """The sums of products of 0, 1, 2, ... of the sizes: the cells of all tables of so many variables."""
     sums = [1] + [0] * most
     for r in sizes:
         for k in range(most, 0, -1):
@@ -262,12 +254,7 @@ def _undirected_sets(model: Any) -> tuple[tuple[str, ...], ...] | None:
 
 
 def gather_scopes(data: Any, scopes: Iterable[tuple[str, ...]]) -> Statistics:
-    """The tables of some sets of variables, in one scan; where all variables are numbers, their moments.
-
-    >>> gather_scopes({"a": list("xxy"), "b": list("uvv")}, [("a", "b")]).counts(["a", "b"]).values
-    array([[1., 1.],
-           [0., 1.]])
-    """
+    """The tables of some sets of variables, in one scan; where all variables are numbers, their moments."""
     rows = complete_rows(data, sorted({n for scope in scopes for n in scope}))
     finite = [n for n, v in rows.schema.items() if isinstance(v, Finite)]
     if not finite:
@@ -301,14 +288,7 @@ def complete_rows(data: Any, nodes: Sequence[str], known: Mapping[str, Variable]
 
 
 def gather_steps(sequences: Sequences, template: Any, without: Container[str] = ()) -> Statistics:
-    """All that a template's nodes, but for some, need to know about sequences: a scan for each slice that differs.
-
-    >>> from suffice import sequences
-    >>> s = gather_steps(sequences({"x": ["a", "b", "a"]}), "x[-1] -> x")
-    >>> s.counts(["x[-1]", "x"]).values, s.counts(["x[0]"]).values
-    (array([[0., 1.],
-           [1., 0.]]), array([1., 0.]))
-    """
+    """All that a template's nodes, but for some, need to know about sequences: a scan for each slice that differs."""
     graph = Template(template)
     for node in graph.nodes:
         if node not in sequences.columns:

@@ -34,13 +34,7 @@ class Events(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RatesChart(Chart):
-    """The coordinates of rates around `cpd`, one for each configuration in `known`.
-
-    >>> from suffice import Count
-    >>> chart = RatesChart.around(PoissonRates(Count("n"), (), 2.0), [1])
-    >>> chart.vector(chart.cpd).round(4), chart.at(np.array([0.0])).rates
-    (array([0.6931]), array(1.))
-    """
+    """The coordinates of rates around `cpd`, one for each configuration in `known`."""
 
     cpd: PoissonRates
     known: Flags
@@ -139,12 +133,7 @@ def _events(moments: Moments, known: Flags) -> Events:
 
 
 def chart_of(cpd: Cpd) -> Any:
-    """The kind of chart that a distribution has.
-
-    >>> from suffice import Finite
-    >>> chart_of(Table(Finite("x", ["a", "b"]), (), [0.25, 0.75])).__name__
-    'TableChart'
-    """
+    """The kind of chart that a distribution has."""
     if isinstance(cpd, Table):
         if cpd.child.family is not None:
             raise FitError(

@@ -37,15 +37,7 @@ class LocalSlopes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RegressionChart(Chart):
-    """The coordinates of a regression around `cpd`, whose columns are taken from `centre`; those in `free` move.
-
-    >>> from suffice import Finite
-    >>> from suffice.regressions import ProportionalOdds
-    >>> cpd = ProportionalOdds().cpd(Finite("y", ["a", "b", "c"]), (), np.array([-1.0, 1.0]))
-    >>> chart = RegressionChart.around(cpd, [1, 1], [])
-    >>> chart.vector(cpd).round(4), chart.at(np.array([0.0, 0.0])).cut_points
-    (array([-1.    ,  0.6931]), array([0., 1.]))
-    """
+    """The coordinates of a regression around `cpd`, whose columns are taken from `centre`; those in `free` move."""
 
     cpd: RegressionCpd
     free: Flags
@@ -244,14 +236,7 @@ class LinearChart(RegressionChart):
 
 
 def line_of(cpd: RegressionCpd, offset: Mapping[int, float]) -> ConditionalGaussian:
-    """A linear regression as a Gaussian whose offset has this slope, by its place: 1, but that columns may be scaled.
-
-    >>> from suffice import Real
-    >>> from suffice.regressions import Linear
-    >>> cpd = Linear(offset="t").cpd(Real("y"), (Real("x"), Real("t")), np.array([0.0, 2.0]))
-    >>> line_of(cpd, {1: 0.5}).coefficients
-    array([2. , 0.5])
-    """
+    """A linear regression as a Gaussian whose offset has this slope, by its place: 1, but that columns may be scaled."""
     line: ConditionalGaussian = cpd.closed_form()
     if not offset:
         return line

@@ -120,13 +120,7 @@ class ExponentialCpd(MemberCpd):
 
 @dataclass(frozen=True, repr=False)
 class ExponentialNode:
-    """The family of nodes of one distribution, by their finite parents.
-
-    >>> from suffice.exponential import Gamma
-    >>> family = ExponentialNode(Gamma())
-    >>> family, family.needs(family.variable("wait"), []).derived
-    (Gamma(), (RowFormula(column='wait', formula='ln x', n=0.0),))
-    """
+    """The family of nodes of one distribution, by their finite parents."""
 
     distribution: Any
 

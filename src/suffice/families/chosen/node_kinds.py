@@ -258,11 +258,7 @@ class BetaKind(PairKind):
 
 
 def kind_of(distribution: Any) -> NodeKind | None:
-    """The kind of a distribution; None where it cannot be a node.
-
-    >>> kind_of(Gamma()).word, kind_of(2)
-    ('gamma', None)
-    """
+    """The kind of a distribution; None where it cannot be a node."""
     return _kinds.get(type(distribution))
 
 
@@ -272,11 +268,7 @@ def is_parameter_prior(prior: object) -> bool:
 
 
 def distribution_of(word: str, constants: Mapping[str, float]) -> Any:
-    """The distribution of a word, with its known number.
-
-    >>> distribution_of("binomial", {"n": 12})
-    Binomial(n=12)
-    """
+    """The distribution of a word, with its known number."""
     kind = find("distributions", word)
     needed = {kind.constant} if kind.constant else set()
     if set(constants) != needed:

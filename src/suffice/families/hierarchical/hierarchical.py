@@ -285,12 +285,7 @@ class PartialPooling(Prior):
 
 
 def common(counts: Array, strength: float | None = None) -> tuple[float, Array]:
-    """The strength of counts [u, g, x], for all u, and the mean [u, x] of each u.
-
-    >>> s, m = common(np.array([[[8.0, 2.0], [3.0, 7.0], [6.0, 4.0], [1.0, 9.0]]]), strength=4.0)
-    >>> s, m.round(2)
-    (4.0, array([[0.45, 0.55]]))
-    """
+    """The strength of counts [u, g, x], for all u, and the mean [u, x] of each u."""
     strength = common_strength(counts) if strength is None else strength
     return strength, np.array([pool_rows(rows, strength).mean for rows in counts])
 

@@ -48,11 +48,6 @@ from suffice.variables import Finite, Variable
 class LogisticBelief(PriorBelief):
     """Every row of a table has effects η ~ Normal(mean, variance I), one mean per state. It does not say how rare a state is that
     no row has.
-
-    >>> from suffice import Finite
-    >>> x = Finite("x", ["a", "b"])
-    >>> LogisticBelief((0.0, 0.0), 1.0).probs(Counts((x,), [3, 1]), Mode()).round(4)
-    array([0.6645, 0.3355])
     """
 
     of: ClassVar[str] = "LogisticNormal"
@@ -117,14 +112,7 @@ class LogisticBelief(PriorBelief):
 
 @dataclass(frozen=True)
 class JointBelief(LogisticBelief):
-    """The same with a covariance between the effects of the states; `variance` is its mean diagonal.
-
-    >>> from suffice import Finite
-    >>> x = Finite("x", ["a", "b", "c"])
-    >>> near = JointBelief((0.0, 0.0, 0.0), 1.0, ((1.0, 0.9, 0.0), (0.9, 1.0, 0.0), (0.0, 0.0, 1.0)))
-    >>> near.probs(Counts((x,), [8, 0, 0]), Mode()).round(2)  # rows of a speak for b, too
-    array([0.58, 0.32, 0.1 ])
-    """
+    """The same with a covariance between the effects of the states; `variance` is its mean diagonal."""
 
     covariance: tuple[tuple[float, ...], ...] = ()
 

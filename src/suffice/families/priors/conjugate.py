@@ -66,12 +66,7 @@ class Conjugate(Prior):
 
 @dataclass(frozen=True)
 class ParameterPrior(Prior):
-    """A distribution of `suffice.exponential` as the prior of a parameter: Gamma of rates, Beta of probabilities.
-
-    >>> from suffice.exponential import Beta
-    >>> ParameterPrior.of(Beta(1.0, 2.0))
-    ParameterPrior(distribution='Beta', parameters=(1.0, 2.0))
-    """
+    """A distribution of `suffice.exponential` as the prior of a parameter: Gamma of rates, Beta of probabilities."""
 
     types = ("ParameterPrior",)
 

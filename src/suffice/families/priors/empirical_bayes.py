@@ -124,11 +124,7 @@ class EmpiricalBayes(Prior):
 
 
 def best_number(f: Callable[[float], float], lowest: float, highest: float, n: int = 49) -> float:
-    """The positive number between two bounds, which may be taken, where f is largest.
-
-    >>> round(best_number(lambda x: -abs(np.log(x)), 0.01, 1e4), 6), best_number(lambda x: -x, 0.01, 1e4)
-    (1.0, 0.01)
-    """
+    """The positive number between two bounds, which may be taken, where f is largest."""
     low, high = float(np.log(lowest)), float(np.log(highest))
     best = highest_point(lambda t: f(float(np.exp(t))), low, high, n)
     return {low: lowest, high: highest}.get(best, float(np.exp(best)))
@@ -139,9 +135,6 @@ def highest_point(f: Callable[[float], float], low: float, high: float, n: int =
 
     Every maximum of the grid within reach of the best one is refined. An end that is not exceeded by more than rounding is taken
     as it is.
-
-    >>> round(highest_point(lambda x: -((x - 2.0) ** 2), -10.0, 10.0), 6)
-    2.0
     """
     grid = np.linspace(low, high, n)
     values = np.array([f(x) for x in grid])
@@ -190,10 +183,6 @@ def pool_rows(counts: Any, strength: float | None = None, mean: Any = None) -> P
     it stops at the weight of all rows together, as the mean is not known better than by these rows. Rows that have one state
     each make it rise as the strength falls: it stops at 0.001. If only one row holds data, the mean that is not given is
     even, and so is the strength 1: one row says nothing about how rows differ.
-
-    >>> found = pool_rows([[8, 2], [3, 7], [6, 4], [1, 9]])
-    >>> round(found.strength, 3), found.mean.round(3), round(found.log_evidence, 3)
-    (4.145, array([0.451, 0.549]), -25.476)
     """
     rows = _Rows.of(_checked_counts(counts))
     m = None if mean is None else _checked_mean(mean, rows)
@@ -212,21 +201,13 @@ def common_strength(tables: Iterable[Any]) -> float:
     """The strength that several tables of counts have in common, each around a mean of its own: of one, that of `pool_rows`.
 
     Tables of which less than two rows hold data say nothing, and where all are such it is 1.
-
-    >>> one = [[8, 2], [3, 7], [6, 4], [1, 9]]
-    >>> round(common_strength([one]), 3), round(common_strength([one, [[5, 5], [0, 0]], [[10, 0], [9, 1]]]), 3)
-    (4.145, 4.882)
     """
     several = [rows for rows in (_Rows.of(_checked_counts(table)) for table in tables) if rows.n_rows > 1 and rows.n_states > 1]
     return _strongest([_Profile(rows, None) for rows in several]) if several else ALONE
 
 
 def highest(counts: Any) -> float:
-    """The largest strength that `pool_rows` chooses: the weight of all rows.
-
-    >>> highest([[8, 2], [3, 7]])
-    20.0
-    """
+    """The largest strength that `pool_rows` chooses: the weight of all rows."""
     return max(float(np.sum(counts)), 1.0)
 
 

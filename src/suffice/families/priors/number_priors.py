@@ -229,10 +229,6 @@ class MeanBelief(PriorBelief):
 
     So class means are shrunk towards m, by the more the fewer rows a class has. Posterior and evidence are those of
     `suffice.exponential.NormalKnownVariance`, side by side.
-
-    >>> seen = Moments((), ("y",), [0], [3.0], [[3.0]], [[[14.0]]])
-    >>> MeanBelief(0.0, 4.0, 4.0).posterior(seen, 1)
-    Normal(mean=[2.25], variance=[1.0], of=NormalKnownVariance(variance=4.0))
     """
 
     of: ClassVar[str] = "KnownVariance"

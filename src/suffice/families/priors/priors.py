@@ -133,11 +133,7 @@ def _refuse_improper(alpha: Array, child: Variable, family: Sequence[Any]) -> No
 
 
 def same_rows(row: Array, family: Sequence[Any], seen: Counts | None = None) -> Counts:
-    """Imagined counts of which every row of a table has the same; of those rows only that hold data, if that is known.
-
-    >>> same_rows(np.array([3.0, 1.0]), [Finite("u", ["a", "b"]), Finite("x", ["a", "b"])]).total
-    8.0
-    """
+    """Imagined counts of which every row of a table has the same; of those rows only that hold data, if that is known."""
     if seen is None:
         checked_cells(family, f"the table of {family[-1].name!r}")
         return Counts(tuple(family), np.broadcast_to(row, sizes(family)))
@@ -267,9 +263,6 @@ class Several(Prior):
 class PriorsByNode(Prior):
     """A prior for each of some nodes: what `prior={"lung": [[9, 1], [1, 1]], "smoke": BDeu(10)}` means. Of other nodes it says
     nothing, so that others may: `prior=({"lung": [[9, 1], [1, 1]]}, BDeu(1))`.
-
-    >>> PriorsByNode({"smoke": [3, 1]}).priors["smoke"]
-    Dirichlet(alpha=(3.0, 1.0))
     """
 
     types = ("ByNode",)
@@ -351,11 +344,7 @@ class Written(Prior):
 
 
 def as_prior(prior: object) -> Prior | None:
-    """One prior from what a user gives: a prior, several of them, one for each node, a pseudo-count for all cells, or None.
-
-    >>> as_prior(1), as_prior({"x": [9, 1]})
-    (Dirichlet(alpha=1), PriorsByNode(priors={'x': Dirichlet(alpha=(9.0, 1.0))}))
-    """
+    """One prior from what a user gives: a prior, several of them, one for each node, a pseudo-count for all cells, or None."""
     if prior is None or isinstance(prior, Prior):
         return prior
     if is_number(prior):
@@ -368,12 +357,7 @@ def as_prior(prior: object) -> Prior | None:
 
 
 def suitable(prior: Any, variables: Iterable[Variable], default: tuple[Any, ...]) -> Any:
-    """The default prior, of states, numbers and counts, without the part that no variable needs; any other prior as it is.
-
-    >>> default = (BDeu(1), NormalInverseGamma(), Gamma())
-    >>> suitable(default, [Finite("x", ["a", "b"])], default), suitable(None, [], default)
-    (BDeu(ess=1), None)
-    """
+    """The default prior, of states, numbers and counts, without the part that no variable needs; any other prior as it is."""
     if not isinstance(prior, tuple) or prior != default:
         return prior
     kinds = {type(v) for v in variables}

@@ -182,12 +182,7 @@ class PriorBelief:
 
 
 def imagined_rows(prior: Prior, child: Variable, parents: Sequence[Variable]) -> Any:
-    """What a prior imagines of a node where nothing but rows will do.
-
-    >>> from suffice import K2
-    >>> imagined_rows(K2(), Finite("x", ["a", "b"]), []).dense()
-    array([1., 1.])
-    """
+    """What a prior imagines of a node where nothing but rows will do."""
     said = prior.imagine(child, parents)
     if isinstance(said, PriorBelief):
         raise FitError(f"{said.of} imagines no rows of {child.name!r}, which are needed here: give {said.instead}")
@@ -195,12 +190,7 @@ def imagined_rows(prior: Prior, child: Variable, parents: Sequence[Variable]) ->
 
 
 def prior_of(d: Mapping[str, Any]) -> Prior:
-    """The prior that `to_dict` wrote.
-
-    >>> from suffice import BDeu
-    >>> prior_of(BDeu(10).to_dict())
-    BDeu(ess=10)
-    """
+    """The prior that `to_dict` wrote."""
     kind = find_type("priors", d["type"])
     if kind is None:
         raise FormatError(f"a prior of the type {d['type']!r} is not known")
@@ -209,11 +199,7 @@ def prior_of(d: Mapping[str, Any]) -> Prior:
 
 
 def is_number(x: object) -> bool:
-    """Whether this is a number; True and False are none.
-
-    >>> is_number(2), is_number(True), is_number("2")
-    (True, False, False)
-    """
+    """Whether this is a number; True and False are none."""
     return isinstance(x, (int, float, np.number)) and not isinstance(x, bool)
 
 
@@ -223,11 +209,7 @@ def check_positive(name: str, value: object) -> None:
 
 
 def in_order(given: Any, child: Variable, what: str) -> Array:
-    """Numbers of a node's states, given in their order or by state, as an array.
-
-    >>> in_order({"b": 0.75, "a": 0.25}, Finite("x", ["a", "b"]), "the mean")
-    array([0.25, 0.75])
-    """
+    """Numbers of a node's states, given in their order or by state, as an array."""
     assert isinstance(child, Finite)
     if isinstance(given, Mapping):
         differing = [s for s in (*given, *child.states) if s not in given or s not in child.states]

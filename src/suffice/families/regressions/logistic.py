@@ -347,9 +347,6 @@ def log_gaps(cut_points: Array) -> Array:
     """ln(1 − exp(ζₖ₋₁ − ζₖ)) of each state; of the first and the last, which have no end on one side, 0.
 
     With F the logistic function, F(u) − F(l) = F(u) F(−l) (1 − exp(l − u)): the one term of ln p that x is not in.
-
-    >>> log_gaps(np.array([0.0, np.log(2.0)])).round(4)
-    array([ 0.    , -0.6931,  0.    ])
     """
     end = np.zeros((1, *cut_points.shape[1:]))
     with np.errstate(divide="ignore"):

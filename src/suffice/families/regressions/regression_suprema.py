@@ -84,13 +84,7 @@ class Standardised:
         return {v.name: range(1 + at.start, 1 + at.stop) for v, at in zip(self.variables, own, strict=True)}
 
     def places(self, variables: Sequence[Variable]) -> list[int]:
-        """The rows of Z of a regression on some variables, the ones first.
-
-        >>> from suffice import Real
-        >>> x, z = Real("x"), Finite("z", ["a", "b", "c"])
-        >>> Standardised((x, z), np.zeros(3), np.ones(3)).places([z, x])
-        [0, 2, 3, 1]
-        """
+        """The rows of Z of a regression on some variables, the ones first."""
         return [0, *(place for v in variables for place in self._places[v.name])]
 
 
@@ -383,14 +377,7 @@ def climb_all(
 
 
 def supremum_of(rows: Data, family: Any, child: Variable, parents: Sequence[Variable]) -> Supremum:
-    """That of one regression.
-
-    >>> from suffice import Logistic, scan
-    >>> data = scan({"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "a", "b", "b"]})
-    >>> found = supremum_of(data, Logistic(), data.schema["y"], [data.schema["x"]])
-    >>> abs(round(found.log_likelihood, 6)), found.endless
-    (0.0, True)
-    """
+    """That of one regression."""
     standardised = Standardised.of(rows, parents)
     exposed = [p for p in parents if p.name in family.roles]
     own = RegressionChild.of(rows, family, child, exposed)
