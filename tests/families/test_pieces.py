@@ -12,8 +12,6 @@ import suffice as sf
 from suffice.exponential import Beta, Binomial, Gamma
 from suffice.families import family_of, has_family, regressions_among
 from suffice.families.categorical import Table, TableNode
-from suffice.families.charts.kinds import RatesChart, chart_of
-from suffice.families.charts.regression import RegressionChart, line_of
 from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.families.chosen.node_kinds import distribution_of, kind_of
 from suffice.families.conditional_gaussian import LinearGaussian
@@ -30,6 +28,7 @@ from suffice.families.priors.number_priors import MeanBelief
 from suffice.families.priors.priors import PriorsByNode, as_prior, same_rows, suitable
 from suffice.families.protocol.cpd import as_numbers
 from suffice.families.protocol.family import imagined_rows, in_order, is_number, prior_of
+from suffice.families.regression_charts import RatesChart, RegressionChart, chart_of, line_of
 from suffice.families.regressions.linear_moments import fitted_line, indicators
 from suffice.families.regressions.logistic import log_gaps
 from suffice.families.regressions.regression_suprema import Standardised, supremum_of

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError
-from suffice.families.charts.kinds import chart_of
-from suffice.families.charts.plain import Array
+from suffice.families.charts import Array
 from suffice.families.protocol.family import Cpd
+from suffice.families.regression_charts import chart_of
 from suffice.incomplete.components import Theta
 from suffice.learning.ascent.identified import means_and_covariance, numbers_near
 from suffice.learning.incomplete.problem import ParameterProblem
