@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from suffice.basis.libraries import sc, st
 from suffice.errors import FitError
 from suffice.exponential import Beta, Binomial, Exponential, Gamma, Geometric, NegativeBinomialKnownSize
 from suffice.exponential import Poisson as PoissonCounts
-from suffice.exponential.arithmetic.values import Array, Interval
+from suffice.exponential.arithmetic.values import Array, Interval, tail
 from suffice.exponential.pairs import PairBelief
 from suffice.exponential.protocol.family import ConjugatePrior as ParameterPrior
 from suffice.exponential.protocol.family import ExponentialFamily as Distribution
@@ -27,42 +27,18 @@ MIDDLE = 0.9
 """A variance of a share is taken for at most this part of the largest that there is."""
 
 
-class ParameterBelief(Protocol):
-    """What is known of the parameters of many members side by side, after imagined and seen rows."""
-
-    def mode(self) -> Array: ...
-    def interval(self, outside: float) -> Interval: ...
-    def sample(self, n: int, rng: np.random.Generator) -> Array: ...
-
-
-@dataclass(frozen=True)
-class ClosedBelief:
-    """A conjugate distribution, Gamma or Beta, of the one parameter of each member."""
-
-    of_parameter: Any
-
-    def mode(self) -> Array:
-        return np.asarray(self.of_parameter.mode, dtype=np.float64)[..., None]
-
-    def interval(self, outside: float) -> Interval:
-        lower, upper = self.of_parameter.interval(1.0 - 2.0 * outside)
-        return Interval(np.asarray(lower)[..., None], np.asarray(upper)[..., None])
-
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        return np.asarray(self.of_parameter.sample(n, rng))[..., None]
-
-
 @dataclass(frozen=True, eq=False)
 class PairBeliefs:
-    """The two parameters of each member, by `PairBelief`."""
+    """The two parameters of each member, by `PairBelief`; it answers as the conjugate priors of one parameter do."""
 
     each: tuple[PairBelief, ...]
 
+    @property
     def mode(self) -> Array:
         return np.array([belief.mode for belief in self.each])
 
-    def interval(self, outside: float) -> Interval:
-        ends = np.array([[belief.interval(j, outside) for j in (0, 1)] for belief in self.each])
+    def interval(self, level: float) -> Interval:
+        ends = np.array([[belief.interval(j, tail(level)) for j in (0, 1)] for belief in self.each])
         return Interval(ends[..., 0], ends[..., 1])
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
@@ -103,13 +79,9 @@ class NodeKind(Named):
         eta = np.where(total == 0.0, 0.0, member.natural)
         return np.asarray((eta * total).sum(axis=-1) - count * np.asarray(member.log_normaliser()))
 
-    def belief(self, distribution: Any, count: Array, total: Array) -> ParameterBelief:
-        """What rows leave behind of the parameters."""
-        return ClosedBelief(self._parameter(distribution, count, total))
-
     def log_evidence(self, distribution: Any, imagined: tuple[Array, Array], seen: tuple[Array, Array]) -> Array:
         """ln ∫ p(seen | θ) p(θ | imagined) dθ of each member, but for Σ ln h(x)."""
-        prior = self._parameter(distribution, *imagined)
+        prior = self.belief(distribution, *imagined)
         return np.asarray(prior.evidence(distribution.increment(_totals(distribution, *seen)), np.zeros(1)))
 
     def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]:
@@ -120,8 +92,9 @@ class NodeKind(Named):
         """The members as scipy has them, with `cdf`, `sf` and `ppf`."""
         raise NotImplementedError
 
-    def _parameter(self, distribution: Any, count: Array, total: Array) -> Any:
-        """The conjugate distribution of the parameter: that of these rows, without a prior of its own."""
+    def belief(self, distribution: Any, count: Array, total: Array) -> Any:
+        """What is known of the parameters of members side by side after seen and imagined rows, with `mode`, `interval` and
+        `sample`: of one parameter the conjugate distribution, without a prior of its own."""
         learned = distribution.increment(_totals(distribution, count, total))
         alpha = learned if isinstance(learned, tuple) else tuple(np.moveaxis(learned, -1, 0))
         if not all((np.asarray(a) > 0.0).all() for a in alpha):
@@ -210,7 +183,7 @@ class NegativeBinomialKind(NodeKind):
 class PairKind(NodeKind):
     """A distribution of two positive parameters, whose conjugate prior has no closed form."""
 
-    def belief(self, distribution: Any, count: Array, total: Array) -> ParameterBelief:
+    def belief(self, distribution: Any, count: Array, total: Array) -> PairBeliefs:
         each = zip(np.atleast_1d(count), np.atleast_2d(total), strict=True)
         return PairBeliefs(tuple(PairBelief.of(distribution, float(n), t) for n, t in each))
 
