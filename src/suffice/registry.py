@@ -42,7 +42,7 @@ PLACES: dict[str, dict[str, str]] = {
         "families.hierarchical.hierarchical": "hierarchical",
         "families.hierarchical.logistic_normal": "logistic-normal",
         "families.priors.number_priors": "nig bge gamma known-variance",
-        "families.priors.conjugate": "conjugate",
+        "families.chosen.node_kinds": "conjugate",
         "models.bde": "",
         "models.parts.sharing": "",
     },

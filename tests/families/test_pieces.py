@@ -13,7 +13,7 @@ from suffice.exponential import Beta, Binomial, Gamma
 from suffice.families import family_of, has_family, regressions_among
 from suffice.families.categorical import Table, TableNode
 from suffice.families.chosen.exponential_node import ExponentialNode
-from suffice.families.chosen.node_kinds import distribution_of, kind_of
+from suffice.families.chosen.node_kinds import ParameterPrior, distribution_of, kind_of
 from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.design import columns_of, configurations, shrunk, terms
 from suffice.families.gathering import gather_scopes, gather_steps, requests_of_every_family
@@ -22,7 +22,6 @@ from suffice.families.hierarchical.logistic_normal import JointBelief, LogisticB
 from suffice.families.named_families import as_families, for_search, with_chosen
 from suffice.families.parameter_draws import Coefficients, DrawnGaussian, DrawnTable, dirichlet_shares, gamma_quantiles
 from suffice.families.poisson import PoissonNode, PoissonRates
-from suffice.families.priors.conjugate import ParameterPrior
 from suffice.families.priors.empirical_bayes import best_number, common_strength, highest, highest_point, pool_rows
 from suffice.families.priors.number_priors import MeanBelief
 from suffice.families.priors.priors import PriorsByNode, as_prior, same_rows, suitable

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,20 +31,11 @@ from suffice.errors.remedies import BDEU, BY_BIC, BY_MEAN
 from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.exponential.dirichlet import beta_interval, shares_of
 from suffice.families.parameter_draws import DrawnTable
-from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, flat_index
+from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, PriorBelief, flat_index
 from suffice.registry import Named, find
 from suffice.statistics import Counts, Request
 from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
 from suffice.variables import Finite, Variable
-
-
-class Belief(Protocol):
-    """What a prior holds of the rows of a table, all alike, if it is not conjugate and so imagines no counts."""
-
-    def log_evidence(self, seen: Counts) -> float: ...
-    def probs(self, seen: Counts, how: Estimate) -> Array: ...
-    def interval(self, seen: Counts, level: float) -> Interval: ...
-    def draw_rows(self, counts: Array, n: int, rng: np.random.Generator) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -66,10 +57,10 @@ class TableNode:
         _, inverse, N_u = _rows(keys, N, child.n_states)
         return math.fsum((N * (np.log(N) - np.log(N_u[inverse]))).tolist())  # exact, for any order of the states
 
-    def log_evidence(self, child: Any, seen: Counts, imagined: Counts | Belief) -> float:
+    def log_evidence(self, child: Any, seen: Counts, imagined: Counts | PriorBelief) -> float:
         """The log-probability of the data with the parameters integrated out. An unseen configuration adds nothing."""
         if not isinstance(imagined, Counts):
-            return imagined.log_evidence(seen)
+            return float(imagined.log_evidence(child, seen))
         keys, N = seen.listed()
         rows, _, N_u = _rows(keys, N, child.n_states)
         alpha = imagined.at(keys)
@@ -80,7 +71,7 @@ class TableNode:
         return float(log_gamma_step(alpha, N).sum() - log_gamma_step(alpha_u, N_u).sum())
 
     def estimate(
-        self, child: Any, parents: Sequence[Any], seen: Counts, imagined: Counts | Belief | None, how: Estimate
+        self, child: Any, parents: Sequence[Any], seen: Counts, imagined: Counts | PriorBelief | None, how: Estimate
     ) -> Table:
         parents = tuple(parents)
         checked_cells((*parents, child), f"the table of {child.name!r}")
@@ -116,7 +107,7 @@ class Table(Cpd):
     parent_variables: tuple[Finite, ...]
     probs: Array
     seen: Counts | None = None
-    imagined: Counts | Belief | None = None
+    imagined: Counts | PriorBelief | None = None
 
     types: ClassVar[tuple[str, ...]] = ("table",)
     children: ClassVar[Any] = Finite
@@ -159,7 +150,8 @@ class Table(Cpd):
         With a logistic-normal prior: quantiles of weighted draws, always the same.
         """
         if self.seen is not None and self.imagined is not None and not isinstance(self.imagined, Counts):
-            return self.imagined.interval(self.seen, level)
+            found: Interval = self.imagined.interval(self.seen, level)
+            return found
         alpha = self.posterior().dense()
         return beta_interval(alpha, alpha.sum(axis=-1, keepdims=True) - alpha, level)
 

@@ -56,7 +56,7 @@ class LogisticBelief(PriorBelief):
     mean: tuple[float, ...]
     variance: float
 
-    def log_evidence(self, seen: Counts) -> float:
+    def log_evidence(self, child: Variable, seen: Counts) -> float:
         """Σᵤ ln Z over the rows that hold data: the others add nothing."""
         rows, times = np.unique(rows_of(seen), axis=0, return_counts=True)
         return float(times @ self._posterior(rows).log_evidence)

@@ -10,8 +10,8 @@ import numpy as np
 
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import score_by
-from suffice.families.chosen.node_kinds import is_parameter_prior
-from suffice.families.priors.conjugate import ParameterPrior
+from suffice.exponential.protocol.family import ConjugatePrior
+from suffice.families.chosen.node_kinds import ParameterPrior
 from suffice.families.priors.number_priors import BGe as BGe
 from suffice.families.priors.number_priors import GammaPrior, NormalInverseGammaPrior
 from suffice.families.priors.number_priors import NormalWishart as NormalWishart
@@ -370,7 +370,7 @@ def _check_prior(prior: object) -> Prior:
         raise FitError(f"a prior is an object: write {prior.__name__}(), with its parameters, not the class")
     if isinstance(prior, Mapping):
         return PriorsByNode(prior)
-    if is_parameter_prior(prior):
+    if isinstance(prior, ConjugatePrior) and all(getattr(prior, name) is not None for name in prior.names):
         return ParameterPrior.of(prior)
     if not isinstance(prior, Imagining):
         raise FitError(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -179,6 +179,11 @@ class PriorBelief:
     """The name of the prior."""
     instead: ClassVar[Remedy] = ANY_PRIOR
     """Priors that imagine rows of such nodes."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What it answers for its kind of nodes: `log_evidence(child, seen)`, point values, `interval`, …"""
 
 
 def imagined_rows(prior: Prior, child: Variable, parents: Sequence[Variable]) -> Any:

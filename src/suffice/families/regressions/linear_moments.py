@@ -21,9 +21,8 @@ from suffice.errors import FitError
 from suffice.errors.remedies import ridge_of
 from suffice.exponential.normals.lines import LeastSquares, independent, regress
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
-from suffice.families.design import columns_of, terms
+from suffice.families.design import Maximum, Regressors, Summary, Sums, columns_of, terms
 from suffice.families.protocol.family import Array, split
-from suffice.families.regressions.fitted import Maximum, Regressors, Summary, Sums
 from suffice.families.regressions.glm import OnePredictor
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics import Request

@@ -53,10 +53,9 @@ import numpy.typing as npt
 from suffice.basis.libraries import sc
 from suffice.errors import ModelError
 from suffice.exponential.normals.lines import independent
-from suffice.families.design import ParameterLayout, read_only, shrunk, terms
+from suffice.families.design import ParameterLayout, Regressors, Summary, Sums, read_only, shrunk, terms
 from suffice.families.hierarchical.laplace import log_softmax
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.families.regressions.glm import OfStates
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.variables import Finite, Variable

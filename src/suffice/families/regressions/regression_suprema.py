@@ -34,9 +34,8 @@ from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, TooLarge
 from suffice.exponential.normals.lines import independent, too_large
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.families.design import columns_of, fill_design, read_only, terms
+from suffice.families.design import Regressors, Summary, Sums, columns_of, fill_design, read_only, terms
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.families.regressions.glm import MAX_PARAMETERS
 from suffice.statistics import Request
 from suffice.variables import Finite, Variable

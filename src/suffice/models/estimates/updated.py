@@ -19,9 +19,9 @@ import numpy as np
 
 from suffice.engines.scan import rows_with
 from suffice.errors import FitError, ModelError, listing, note
+from suffice.families.design import Maximum, Pass, Regressors, Summary, Sums, needs_rows
 from suffice.families.gathering import gather
 from suffice.families.protocol.family import Array, Cpd
-from suffice.families.regressions.fitted import Maximum, Pass, Regressors, Summary, Sums, needs_rows
 from suffice.models.estimates.estimated import estimate_network
 from suffice.models.parts.network_parts import SomeNetwork
 from suffice.models.parts.sharing import Tie

@@ -16,8 +16,8 @@ import numpy as np
 
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, add_up
+from suffice.families.design import DistinctRows, Pass
 from suffice.families.protocol.family import Array, Columns, Cpd
-from suffice.families.regressions.fitted import DistinctRows, Pass
 from suffice.families.regressions.linear_moments import fitted_line
 from suffice.models.parts.sharing import Tie
 from suffice.statistics import Statistics
