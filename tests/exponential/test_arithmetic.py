@@ -16,6 +16,7 @@ from suffice.exponential.dirichlet import beta_interval, draw_shares, from_log_m
 from suffice.exponential.draws import checked_probs, number_of_states
 from suffice.exponential.normals.lines import ConjugateLines, independent
 from suffice.exponential.pairs import PairBelief
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import weight_of_statistic
 
 SHAPES = np.array([1e-3, 1.0, 1e8])
@@ -116,7 +117,7 @@ def test_shares_without_weight_stay_0() -> None:
 
 
 def test_draws_are_those_of_their_seed() -> None:
-    assert values.generator(3, 0).integers(10, size=3).tolist() == [8, 6, 5]
+    assert generator(3, 0).integers(10, size=3).tolist() == [8, 6, 5]
 
 
 def test_what_was_not_scanned_is_refused_with_the_call_that_is_right() -> None:

@@ -35,8 +35,9 @@ from suffice.errors import DataError, FitError, ModelError
 from suffice.exponential.arithmetic import special
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI, log_minus_digamma
 from suffice.exponential.arithmetic.symmetric import single
-from suffice.exponential.arithmetic.values import LEAST, Array, Interval, between, generator, observations, plain, tail, vectors
+from suffice.exponential.arithmetic.values import LEAST, Array, Interval, between, observations, plain, tail, vectors
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import Totals
 
 SMALL = 0.1

@@ -29,7 +29,6 @@ from suffice.exponential.arithmetic.values import (
     Array,
     between,
     broadcast,
-    generator,
     hold,
     natural_numbers,
     observations,
@@ -41,6 +40,7 @@ from suffice.exponential.arithmetic.values import (
 from suffice.exponential.dirichlet import Beta, Dirichlet, others
 from suffice.exponential.predictives import BetaBinomial, DirichletMultinomial
 from suffice.exponential.protocol.family import ExponentialFamily, Inside
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
 from suffice.variables import Finite, Variable
 

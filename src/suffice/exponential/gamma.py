@@ -34,7 +34,6 @@ from suffice.exponential.arithmetic.values import (
     Interval,
     between,
     counts,
-    generator,
     observations,
     plain,
     tail,
@@ -42,6 +41,7 @@ from suffice.exponential.arithmetic.values import (
 )
 from suffice.exponential.predictives import Lomax, NegativeBinomial
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, Summed
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
 
 ROUNDED = 1e-9

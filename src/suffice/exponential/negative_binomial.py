@@ -30,7 +30,6 @@ from suffice.exponential.arithmetic.values import (
     between,
     broadcast,
     counts,
-    generator,
     hold,
     observations,
     plain,
@@ -40,6 +39,7 @@ from suffice.exponential.arithmetic.values import (
 from suffice.exponential.dirichlet import Beta
 from suffice.exponential.predictives import Predictive
 from suffice.exponential.protocol.family import Inside, Summed
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
 
 

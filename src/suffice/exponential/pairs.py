@@ -61,7 +61,9 @@ class PairBelief:
     @cached_property
     def log_normaliser(self) -> float:
         """Z(κ, τ)."""
-        return float(-self.count * self.peak.entropy() + self._grid(0).log_total)
+        grid = self._grid(0)
+        log_total = float(sc.logsumexp(grid.rows) + np.log(grid.x[1] - grid.x[0]))
+        return float(-self.count * self.peak.entropy() + log_total)
 
     def interval(self, which: int, outside: float) -> tuple[float, float]:
         """Below and above which one of the parameters has this probability."""
@@ -122,10 +124,6 @@ class _Grid:
     logs: Array
     steps: Array
     rows: Array
-
-    @property
-    def log_total(self) -> float:
-        return float(sc.logsumexp(self.rows) + np.log(self.x[1] - self.x[0]))
 
     @cached_property
     def quantile(self) -> Callable[[Any], Any]:

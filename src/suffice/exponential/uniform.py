@@ -16,14 +16,13 @@ from suffice.exponential.arithmetic.values import (
     Outside,
     checked_weights,
     finite,
-    generator,
     observations,
     plain,
     read_only,
     show,
     table,
 )
-from suffice.exponential.protocol.observable import Observable
+from suffice.exponential.protocol.observable import Observable, generator
 from suffice.exponential.protocol.statistic import explain_shapes, weight_of_statistic
 
 

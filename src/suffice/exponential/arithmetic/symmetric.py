@@ -199,36 +199,27 @@ def of_one_draw(p: Array, order: int) -> Array:
         return single(of_odds(p[..., 0], rest[..., 0], order - 1), order)
     # A state of more than half takes the place of "none of the others": no sum below is then the difference of large numbers.
     flipped = p[..., :-1] > 0.5
-    return symmetric(k, order, lambda at: _by_subsets(_Indicators(p[..., :-1], rest, flipped, at), order))
+    return symmetric(k, order, lambda at: _by_subsets(p[..., :-1], rest, flipped, at))
 
 
-class _Indicators:
-    """E[Π] of sets of the positions of each row of indices."""
+def _by_subsets(p: Array, rest: Array, flipped: npt.NDArray[np.bool_], at: Indices) -> Array:
+    """Cumulants of all positions of each row of indices, from those of fewer that hold the first."""
+    turned, order = flipped[..., at], at.shape[1]
+    each = np.where(turned, rest[..., at], p[..., at])
 
-    def __init__(self, p: Array, rest: Array, flipped: npt.NDArray[np.bool_], at: Indices) -> None:
-        self.at, self.flipped = at, flipped[..., at]
-        self.p = np.where(self.flipped, rest[..., at], p[..., at])
-        self.sign = np.where(self.flipped, -1.0, 1.0).prod(axis=-1)
-
-    def moment(self, some: tuple[int, ...]) -> Array:
-        """p of the only state; that of a plain one beside the complement of others; 0 of two plain ones that differ."""
+    def moment(some: tuple[int, ...]) -> Array:
+        """E[Π]: p of the only state; that of a plain one beside the complement of others; 0 of two plain ones that differ."""
         places = list(some)
-        flipped, p, at = self.flipped[..., places], self.p[..., places], self.at[:, places]
-        least = np.where(flipped, np.inf, at).min(axis=-1)
-        most = np.where(flipped, -np.inf, at).max(axis=-1)
-        plain = np.where(flipped, -np.inf, p).max(axis=-1)
-        every = flipped.all(axis=-1)
-        return np.where(every, p[..., 0], np.where(least == most, np.where(every, 0.0, plain), 0.0))
+        turns, own, states = turned[..., places], each[..., places], at[:, places]
+        least = np.where(turns, np.inf, states).min(axis=-1)
+        most = np.where(turns, -np.inf, states).max(axis=-1)
+        plain = np.where(turns, -np.inf, own).max(axis=-1)
+        every = turns.all(axis=-1)
+        return np.where(every, own[..., 0], np.where(least == most, np.where(every, 0.0, plain), 0.0))
 
-
-def _by_subsets(indicators: _Indicators, order: int) -> Array:
-    """Cumulants of all positions, from those of fewer that hold the first."""
     everywhere = tuple(range(order))
-    moments: dict[tuple[int, ...], Array] = {}
+    moments = {some: moment(some) for size in range(1, order + 1) for some in combinations(everywhere, size)}
     found: dict[tuple[int, ...], Array] = {}
-    for size in range(1, order + 1):
-        for some in combinations(everywhere, size):
-            moments[some] = indicators.moment(some)
     for size in range(1, order + 1):
         for others in combinations(everywhere[1:], size - 1):
             total = moments[0, *others].copy()
@@ -236,7 +227,7 @@ def _by_subsets(indicators: _Indicators, order: int) -> Array:
                 for some in combinations(others, n):
                     total -= found[0, *some] * moments[tuple(i for i in others if i not in some)]
             found[0, *others] = total
-    return np.asarray(found[everywhere] * indicators.sign)
+    return np.asarray(found[everywhere] * np.where(turned, -1.0, 1.0).prod(axis=-1))
 
 
 def of_quadratics(mean: Array, covariance: Array, order: int) -> Array:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, ModelError, SufficeError, checked_level, whole
+from suffice.errors import DataError, ModelError, SufficeError, checked_level
 from suffice.output.display import html_table
 
 Array = npt.NDArray[np.float64]
@@ -233,12 +233,6 @@ class Interval(NamedTuple):
     upper: Any
 
 
-def generator(n: Any, seed: int | np.random.Generator) -> np.random.Generator:
-    """The source of n draws, both checked."""
-    whole(n, "the number of draws", 0)
-    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(whole(seed, "a seed", 0))
-
-
 def tail(level: Any) -> float:
     """The probability outside each end of an interval of this level."""
     return (1.0 - checked_level(level)) / 2.0
@@ -252,7 +246,11 @@ def summary(thing: Any, given: Mapping[str, Any], title: str, labels: Sequence[s
     """The parameters of a distribution, and what it has of mean, mode, variance and 95 % interval."""
     facts = dict(given)
     for name in ("mean", "expected", "mode", "variance"):
-        facts.update((key, value) for key, value in _named_numbers(name, _ask(thing, name)) if key not in facts)
+        value = _ask(thing, name)
+        # A distribution, as the mode of a prior of two parameters is, by the numbers of its parameters.
+        parts = getattr(value, "names", None)
+        named = {name: value} if parts is None else {f"{name} {part}": getattr(value, part) for part in parts}
+        facts.update((key, own) for key, own in named.items() if own is not None and key not in facts)
     ends = _ask(thing, "interval")
     intervals = {"": ends} if isinstance(ends, Interval) else ends or {}
     for name, interval in intervals.items():
@@ -276,14 +274,6 @@ def _ask(thing: Any, name: str) -> Any:
         return answer() if callable(answer) else answer
     except SufficeError:
         return None
-
-
-def _named_numbers(name: str, value: Any) -> list[tuple[str, Any]]:
-    """A number by its name; a distribution, as the mode of a prior of two parameters is, by those of its parameters."""
-    if value is None:
-        return []
-    parts = getattr(value, "names", None)
-    return [(name, value)] if parts is None else [(f"{name} {part}", getattr(value, part)) for part in parts]
 
 
 def _rows(name: str, value: Any) -> list[tuple[str, list[object]]]:

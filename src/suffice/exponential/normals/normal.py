@@ -38,7 +38,6 @@ from suffice.exponential.arithmetic.values import (
     between,
     components,
     finite,
-    generator,
     keep,
     keep_with_axes,
     observations,
@@ -49,6 +48,7 @@ from suffice.exponential.arithmetic.values import (
 from suffice.exponential.normals.mean_and_spread import MeanAndSpread, PriorOfBoth
 from suffice.exponential.predictives import MultivariateT, StudentT
 from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import Centred, explain_shapes
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, MissingCells, listing, nearest, quantity
+from suffice.errors import DataError, MissingCells, listing, nearest, quantity, whole
 from suffice.exponential.arithmetic.values import Array, Outside, between, keep, same, show, summary, table
 from suffice.variables import Finite, Variable
 
@@ -146,3 +146,9 @@ class Gathering:
             return self.family._gather_cells(np.stack(values, axis=-1) if self.family.event_axes else values[0], block.weight)
         except Outside as wrong:
             raise Outside(wrong.before, wrong.row, wrong.after, block.number) from None
+
+
+def generator(n: Any, seed: int | np.random.Generator) -> np.random.Generator:
+    """The source of n draws, both checked."""
+    whole(n, "the number of draws", 0)
+    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(whole(seed, "a seed", 0))
