@@ -26,7 +26,7 @@ _NAMES = {
     "errors": "SufficeError SufficeNote",
     "explorer.serving": "explore",
     "families.by_hand": "Gaussian",
-    "families.gathering.gathering": "gather",
+    "families.gathering": "gather",
     "families.priors.priors": "BDeu BGe Dirichlet K2 NormalInverseGamma",
     "families.protocol.family": "Mean Mode",
     "families.regressions.logistic": "Logistic",
@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from suffice.errors import SufficeError as SufficeError, SufficeNote as SufficeNote
     from suffice.explorer.serving import explore as explore
     from suffice.families.by_hand import Gaussian as Gaussian
-    from suffice.families.gathering.gathering import gather as gather
+    from suffice.families.gathering import gather as gather
     from suffice.families.priors.priors import (
         BDeu as BDeu, BGe as BGe, Dirichlet as Dirichlet, K2 as K2, NormalInverseGamma as NormalInverseGamma,
     )  # fmt: skip

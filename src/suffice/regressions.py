@@ -2,8 +2,7 @@
 
 from suffice.families.by_hand import Gaussian, Rates, Regression
 from suffice.families.regressions.linear_moments import Linear
-from suffice.families.regressions.logistic import Logistic
-from suffice.families.regressions.ordinal import ProportionalOdds
+from suffice.families.regressions.logistic import Logistic, ProportionalOdds
 from suffice.families.regressions.responses import BinomialLogit, GammaInverse, GammaLog, NegativeBinomialLog, PoissonLog, Probit
 from suffice.learning.complete.lms import lms
 

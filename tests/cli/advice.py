@@ -625,7 +625,7 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "models/estimated.py: the parameters",
         "models/questions/exact.py: …, or draw p(given)",
     ),
-    "is of families that other packages bring: tests/house/test_plugins.py": ("families/chosen/finite_family.py: ",),
+    "is of families that other packages bring: tests/house/test_plugins.py": ("families/categorical.py: ",),
     "is of rows on a cluster: tests/spark": ("engines/sequences/parted.py: say", "engines/sequences/parted.py: without"),
 }
 """How messages begin whose way out no line takes, by the reason."""

@@ -12,7 +12,7 @@ import pytest
 
 import suffice as sf
 from suffice.cli.words.vocabulary import declared_by, families_of
-from suffice.families.regressions.ordinal import ProportionalOdds
+from suffice.families.regressions.logistic import ProportionalOdds
 
 GRAPH = "age -> ill; sex -> ill; ill -> visits; age -> visits; log_time -> visits; age -> cost; dose -> dead; n -> dead"
 WORDS = ["ill=logistic:0.5", "visits=poisson,offset=log_time", "cost=gamma-log", "dead=binomial,trials=n"]

@@ -13,7 +13,7 @@ from scipy.special import expit
 import suffice as sf
 from suffice.errors import FitError, ModelError, SufficeNote
 from suffice.families.by_hand import Regression
-from suffice.families.regressions.ordinal import ProportionalOdds
+from suffice.families.regressions.logistic import ProportionalOdds
 
 Z, U = sf.Finite("z", ["a", "b"]), sf.Finite("u", ["no", "yes"])
 Y = sf.Finite("y", ["p", "q", "r"])

@@ -17,8 +17,7 @@ from suffice.errors import FitError, ModelError, SufficeNote
 from suffice.families.by_hand import Regression
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.poisson import PoissonRates
-from suffice.families.regressions.logistic import Logistic
-from suffice.families.regressions.ordinal import ProportionalOdds
+from suffice.families.regressions.logistic import Logistic, ProportionalOdds
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.formats.json.model import read, write
 from suffice.models.parts.closed_forms import as_closed_form

@@ -13,8 +13,7 @@ from scipy import stats
 
 import suffice as sf
 from suffice.engines.scan import scan
-from suffice.families.design import terms
-from suffice.families.regressions.fitted import Regressors
+from suffice.families.design import Regressors, terms
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.learning.complete import irls
 from suffice.learning.complete.irls import fit_regression

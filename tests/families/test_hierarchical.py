@@ -13,8 +13,16 @@ import suffice as sf
 from suffice.errors import FitError, SufficeNote
 from suffice.families.categorical import TableNode
 from suffice.families.hierarchical.hierarchical import HierarchicalDirichlet, pool_rows
-from suffice.families.priors.empirical_bayes import EmpiricalBayes, highest_point
-from suffice.families.priors.pooling import LOWEST, _digamma_rise, _mean_at, _Profile, _Rows, _trigamma_fall
+from suffice.families.priors.empirical_bayes import (
+    LOWEST,
+    EmpiricalBayes,
+    _digamma_rise,
+    _mean_at,
+    _Profile,
+    _Rows,
+    _trigamma_fall,
+    highest_point,
+)
 from suffice.families.priors.priors import K2, BDeu, BDs, Dirichlet, Gamma, NormalInverseGamma, Several
 from suffice.learning.graph_score import by_evidence
 from suffice.models.divergence import BDe

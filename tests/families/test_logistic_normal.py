@@ -12,9 +12,17 @@ from scipy.special import betaincinv, log_expit, log_softmax, logit, logsumexp, 
 
 import suffice as sf
 from suffice.errors import FitError, SufficeNote
-from suffice.families.hierarchical.joint_laplace import JointLaplace, joint_quantiles, normal_of_rows
-from suffice.families.hierarchical.laplace import Laplace
-from suffice.families.hierarchical.laplace_draws import _solve_shift, draw_rows, quantiles
+from suffice.families.hierarchical.laplace import JointLaplace, Laplace, contrasts, normal_of_rows, spread_of
+from suffice.families.hierarchical.laplace_draws import (
+    Lines,
+    _solve_shift,
+    both_sides,
+    draw_rows,
+    joint_drawn,
+    joint_quantiles,
+    pieces_at,
+    quantiles,
+)
 from suffice.families.hierarchical.logistic_normal import LIKE_DIRICHLET, LogisticNormal
 from suffice.families.priors.priors import BDeu, NormalInverseGamma
 from suffice.learning.graph_score import by_evidence
@@ -173,6 +181,22 @@ def test_the_mode_of_an_effect_given_the_common_one(c):
     e = _solve_shift(np.full(len(delta), c), delta)
     off = c * np.expm1(e) + e - delta
     assert np.all(np.abs(off) <= 1e-9 * (1.0 + np.abs(delta)))
+
+
+def test_pieces_of_lines_and_contrasts():
+    assert both_sides(np.array(1.0), np.array(2.0), 2).tolist() == pytest.approx([-1.0, -0.5, 0.0, 1.0, 2.0])
+    place, share = pieces_at(np.array([[1.0, 3.0], [2.0, 2.0]]), np.array([0, 1]), np.array([0.625, 0.25]))
+    assert place.tolist() == [1, 2]
+    assert share.tolist() == [0.5, 0.5]
+    one = Lines(np.array([[0.0, 1.0, 50.0]]), np.array([[0.0, -1.0, -50.0]]))
+    assert np.log(one.mass.sum(axis=1)).round(6).tolist() == [0.0]
+    assert one.quantiles(np.array([0]), np.array([0.5])).round(6).tolist() == [0.693147]
+    assert contrasts(2).round(4).tolist() == [[0.7071], [-0.7071]]
+    assert np.allclose(spread_of(2.0 * np.eye(2), contrasts(3)), 2.0 * np.eye(3))
+    assert Laplace(np.array([[3.0, 1.0], [0.0, 0.0]]), np.zeros(2), 1.0).probs.round(4).tolist() == [[0.6645, 0.3355], [0.5, 0.5]]
+    assert JointLaplace.of(np.array([[3.0, 1.0]]), np.zeros(2), np.eye(2)).probs.round(4).tolist() == [[0.6645, 0.3355]]
+    eight = JointLaplace.of(np.array([[8.0, 2.0]]), np.zeros(2), np.eye(2))
+    assert joint_drawn(eight, 1000, np.random.default_rng(0)).mean(axis=0).round(1).tolist() == [[0.7, 0.3]]
 
 
 def test_the_evidence_of_very_many_rows_has_its_digits():

@@ -13,8 +13,8 @@ from scipy.special import expit
 import suffice as sf
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
-from suffice.families.regressions.fitted import Regressors
-from suffice.families.regressions.ordinal import ProportionalOdds
+from suffice.families.design import Regressors
+from suffice.families.regressions.logistic import ProportionalOdds
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.learning.complete.irls import fit_regression
 from suffice.variables import Finite, Real

@@ -21,7 +21,7 @@ BASES = {"Cpd", "Prior", "Family", "Glm", "ByHand"}
 
 EXCEPTIONS = {
     ("exponential/protocol/statistic.py", "getattr names"): "a distribution without a node, a statistic or a number",
-    ("exponential/protocol/tables.py", "getattr names"): "the same",
+    ("exponential/arithmetic/values.py", "getattr names"): "the same",
     ("learning/chains/chain_problem.py", "getattr numbers"): "a layout of chains, which has unknown numbers or not",
     ("learning/incomplete/problem.py", "getattr pools"): "a graph, which may be a plate",
     ("models/questions/question.py", "hasattr to_dict"): "evidence given as a series of a data frame",

@@ -56,7 +56,7 @@ PIECES = {
         from dataclasses import dataclass
         import numpy as np
         import suffice as sf
-        from suffice.families.priors.prior import Prior
+        from suffice.families.protocol.family import Prior
 
         @dataclass(frozen=True)
         class Optimist(Prior):
@@ -81,7 +81,7 @@ PIECES = {
         """
         from dataclasses import dataclass
         import numpy as np
-        from suffice.families.chosen.finite_family import FiniteFamily
+        from suffice.families.categorical import FiniteFamily
 
         @dataclass(frozen=True)
         class NoisyOr(FiniteFamily):

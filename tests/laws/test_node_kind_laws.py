@@ -204,7 +204,7 @@ def test_the_evidence_is_the_integral(word: str) -> None:
         end = 1.0 if family.names == ("p",) else np.inf
 
         def density(p: float) -> float:
-            logs = belief.of_parameter.log_prob(np.array([p]))[0] + family.member(np.array([p])).log_prob(values).sum()
+            logs = belief.log_prob(np.array([p]))[0] + family.member(np.array([p])).log_prob(values).sum()
             return float(np.exp(logs))
 
         wanted, tolerance = np.log(integrate.quad(density, 0.0, end, epsabs=0.0, epsrel=1e-10, limit=500)[0]), 1e-8

@@ -15,10 +15,10 @@ import suffice as sf
 from suffice import registry
 from suffice.cli.words.objectives import prior_of as prior_in_words
 from suffice.cli.words.vocabulary import score_of
+from suffice.families.chosen.node_kinds import ParameterPrior
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
-from suffice.families.priors.conjugate import ParameterPrior
-from suffice.families.priors.prior import prior_of
 from suffice.families.priors.priors import PriorsByNode, Several
+from suffice.families.protocol.family import prior_of
 from suffice.formats.json import model as json_model
 from suffice.formats.json.model import prior_from_dict, prior_to_dict
 from suffice.models.parts.sharing import Tie, TiedPrior

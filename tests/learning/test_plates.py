@@ -12,7 +12,7 @@ import suffice as sf
 from suffice.errors import FitError, SufficeNote
 from suffice.families.categorical import TableNode
 from suffice.families.hierarchical.hierarchical import common
-from suffice.families.priors.pooling import pool_rows
+from suffice.families.priors.empirical_bayes import pool_rows
 from suffice.learning.complete.plates import Partial, Plate, Pooled, Separate
 from suffice.statistics import Counts
 

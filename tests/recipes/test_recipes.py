@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.engines import scan
 from suffice.errors import DataError, FitError, GraphError, SufficeNote, TooLarge
-from suffice.families.gathering.gathering import gather
+from suffice.families.gathering import gather
 from suffice.graphs import Cpdag, Dag
 from suffice.recipes.cross_validation import cross_validate
 from suffice.recipes.learn import learn

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import suffice as sf
-from suffice.families.regressions.ordinal import ProportionalOdds
+from suffice.families.regressions.logistic import ProportionalOdds
 from suffice.variables import Count, Finite
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"

@@ -11,7 +11,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import DataError, FitError, StatisticsError, TooLarge
-from suffice.families.gathering.every_family import GatheredSize
+from suffice.families.gathering import GatheredSize
 
 
 def finite_rows(n: int, seed: int, columns: int = 6) -> dict[str, Any]:

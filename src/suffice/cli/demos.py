@@ -16,7 +16,7 @@ from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.engines.steps.blocks import n_threads
 from suffice.families.by_hand import Gaussian
-from suffice.families.gathering.gathering import gather
+from suffice.families.gathering import gather
 from suffice.families.priors.priors import BDeu
 from suffice.formats import load
 from suffice.graphs import compare

@@ -1,7 +1,7 @@
 """Exponential families, p(x | η) = h(x) exp(η·T(x) − A(η)), and their conjugate priors.
 
 `family.py` says what all have in common; a file beside it has the distributions that are one idea: counts of draws, those of
-shares, normals. They may use statistics only. Start with `protocol/family`, then `poisson`, the shortest.
+shares, normals. They may use statistics only. Start with `protocol/family`, then `gamma`.
 
 Each name is imported when it is first used, so that a part of it, `suffice.exponential.arithmetic.values`, is quick to import.
 """
@@ -16,12 +16,11 @@ _NAMES = {
     "dirichlet": "Beta Dirichlet",
     "draws": "Bernoulli Binomial Multinomial",
     "protocol.family": "ConjugatePrior ExponentialFamily",
-    "gamma": "Exponential Gamma",
+    "gamma": "Exponential Gamma Poisson",
     "arithmetic.values": "Interval",
     "negative_binomial": "BetaGeometric BetaNegativeBinomial Geometric NegativeBinomialKnownSize",
     "normals.normal": "MultivariateNormal Normal NormalInverseGamma NormalInverseWishart",
     "normals.normal_known": "NormalKnownMean NormalKnownVariance",
-    "poisson": "Poisson",
     "predictives": "BetaBinomial DirichletMultinomial Lomax MultivariateT NegativeBinomial StudentT",
     "protocol.statistic": "Centred Totals",
     "uniform": "Extremes Uniform",
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from suffice.exponential.dirichlet import Beta as Beta, Dirichlet as Dirichlet
     from suffice.exponential.draws import Bernoulli as Bernoulli, Binomial as Binomial, Multinomial as Multinomial
     from suffice.exponential.protocol.family import ExponentialFamily as ExponentialFamily, ConjugatePrior as ConjugatePrior
-    from suffice.exponential.gamma import Exponential as Exponential, Gamma as Gamma
+    from suffice.exponential.gamma import Exponential as Exponential, Gamma as Gamma, Poisson as Poisson
     from suffice.exponential.arithmetic.values import Interval as Interval
     from suffice.exponential.negative_binomial import (
         BetaGeometric as BetaGeometric, BetaNegativeBinomial as BetaNegativeBinomial, Geometric as Geometric,
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
         NormalKnownMean as NormalKnownMean,
         NormalKnownVariance as NormalKnownVariance,
     )
-    from suffice.exponential.poisson import Poisson as Poisson
     from suffice.exponential.predictives import (
         BetaBinomial as BetaBinomial, DirichletMultinomial as DirichletMultinomial, Lomax as Lomax,
         MultivariateT as MultivariateT, NegativeBinomial as NegativeBinomial, StudentT as StudentT,

@@ -15,7 +15,8 @@ from suffice.basis.libraries import sc
 from suffice.errors import DataError, ModelError, listing, nearest
 from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, hold, observations, plain, show
 from suffice.exponential.draws import Draws, number_of_states
-from suffice.exponential.protocol.family import ExponentialFamily, Inside, generator
+from suffice.exponential.protocol.family import ExponentialFamily, Inside
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import Totals
 from suffice.variables import Finite, Variable, state_text
 

@@ -32,19 +32,12 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError, ModelError
-from suffice.exponential.arithmetic.cumulants import single
-from suffice.exponential.arithmetic.special import (
-    HALF_LOG_2PI,
-    deviance,
-    log_beta,
-    log_counts_evidence,
-    log_minus_digamma,
-    log_poisson,
-    stirling_divergence,
-    stirling_rest,
-)
+from suffice.exponential.arithmetic import special
+from suffice.exponential.arithmetic.special import HALF_LOG_2PI, log_minus_digamma
+from suffice.exponential.arithmetic.symmetric import single
 from suffice.exponential.arithmetic.values import LEAST, Array, Interval, between, observations, plain, tail, vectors
-from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
+from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import Totals
 
 SMALL = 0.1
@@ -119,7 +112,7 @@ class Simplex(FamilyAndPrior):
         return self._from_alpha(from_log_means(self._vectors(mu, "E[T]")))
 
     def log_normaliser(self, eta: Any = None) -> Any:
-        return plain(log_beta(self._alpha(eta)))
+        return plain(special.log_beta(self._alpha(eta)))
 
     def gradient(self, eta: Any = None) -> Array:
         """ψ(αᵢ) − ψ(A), which is near ln αᵢ/A where α is large."""
@@ -148,10 +141,10 @@ class Simplex(FamilyAndPrior):
         at_edge = np.where(alpha == 1.0, np.log(A)[..., None], np.where(alpha < 1.0, np.inf, -np.inf))
         positive = np.where(x > 0.0, x, 1.0)
         logs = np.log(positive)
-        counted = log_poisson(alpha, A[..., None] * positive, np.log(A)[..., None] + logs)
+        counted = special.log_poisson(alpha, A[..., None] * positive, np.log(A)[..., None] + logs)
         terms = np.where(x > 0.0, counted + np.log(alpha) - logs, at_edge)
         lost = np.asarray(np.isneginf(terms).any(axis=-1))
-        total = np.where(lost[..., None], 0.0, terms).sum(axis=-1) - log_poisson(A, A) - np.log(A)
+        total = np.where(lost[..., None], 0.0, terms).sum(axis=-1) - special.log_poisson(A, A) - np.log(A)
         return np.where(lost, -np.inf, total + 0.0)
 
     def entropy(self) -> Any:
@@ -173,8 +166,8 @@ class Simplex(FamilyAndPrior):
         m, off = B * (alpha / A), beta - alpha
         alike = (np.abs(off) < 0.5 * alpha).all(axis=-1, keepdims=True)
         gap = np.where(alike, off - off.sum(axis=-1, keepdims=True) * (alpha / A), beta - m)
-        rests = stirling_divergence(alpha, beta).sum(axis=-1) - stirling_divergence(A, B)[..., 0]
-        return np.asarray(np.maximum(deviance(beta, m, gap).sum(axis=-1) + rests, 0.0))
+        rests = special.stirling_divergence(alpha, beta).sum(axis=-1) - special.stirling_divergence(A, B)[..., 0]
+        return np.asarray(np.maximum(special.deviance(beta, m, gap).sum(axis=-1) + rests, 0.0))
 
     def plus(self, seen: Array, family: ExponentialFamily) -> Self:
         """Imagined and seen counts of the outcomes, together."""
@@ -182,7 +175,7 @@ class Simplex(FamilyAndPrior):
 
     def evidence(self, seen: Array, log_base: Array) -> Array:
         """All digits are there of one row, or where h = 1; of several rows they end where the rounding of Σ ln h(x) does."""
-        return log_counts_evidence(seen, self._alpha(), log_base)
+        return special.log_counts_evidence(seen, self._alpha(), log_base)
 
     def _slack(self, statistic: Totals) -> Array:
         return -statistic.total
@@ -304,10 +297,6 @@ def draw_shares(alpha: Array, n: int, rng: np.random.Generator) -> Array:
 
     A gamma variable of shape a is one of shape a + 1 times U^(1/a) (Devroye 1986, Non-Uniform Random Variate Generation, p. 182),
     so that a Dirichlet with a = 1e-4 still has one large probability, and not 0/0.
-
-    >>> p = draw_shares(np.array([[1e-4, 1e-4, 0.0], [50.0, 50.0, 0.0]]), 2, np.random.default_rng(0))
-    >>> p.shape, p.sum(axis=2).round(12).tolist(), p[:, :, 2].tolist()
-    ((2, 2, 3), [[1.0, 1.0], [1.0, 1.0]], [[0.0, 0.0], [0.0, 0.0]])
     """
     small = alpha < SMALL
     gammas = rng.standard_gamma(np.where(small, alpha + 1.0, alpha), (n, *alpha.shape))
@@ -325,32 +314,20 @@ def shares_of(weights: Array) -> Array:
     """Weights over their sum, along the last axis; all equal where there are none.
 
     With N + α these are the means of Dirichlet posteriors, with N + α − 1 their modes.
-
-    >>> shares_of(np.array([[3.0, 1.0], [0.0, 0.0]]))
-    array([[0.75, 0.25],
-           [0.5 , 0.5 ]])
     """
     totals = weights.sum(axis=-1, keepdims=True)
     return np.asarray(np.divide(weights, totals, out=np.full_like(weights, 1.0 / weights.shape[-1]), where=totals > 0.0))
 
 
 def others(alpha: Array) -> Array:
-    """A − αᵢ, added up rather than subtracted: a small rest beside a large αᵢ keeps its digits.
-
-    >>> others(np.array([1e20, 1.0, 2.0]))
-    array([3.e+00, 1.e+20, 1.e+20])
-    """
+    """A − αᵢ, added up rather than subtracted: a small rest beside a large αᵢ keeps its digits."""
     if alpha.shape[-1] > MANY:
         return np.asarray(alpha.sum(axis=-1, keepdims=True) - alpha)
     return np.asarray(np.where(np.eye(alpha.shape[-1], dtype=bool), 0.0, alpha[..., None, :]).sum(axis=-1))
 
 
 def beta_interval(a: Array, b: Array, level: float) -> Interval:
-    """The equal-tailed interval of Beta(a, b); where one of the two is 0, the share is known.
-
-    >>> beta_interval(np.array([1.0, 0.0, 2.0]), np.array([1.0, 1.0, 0.0]), 0.5)
-    Interval(lower=array([0.25, 0.  , 1.  ]), upper=array([0.75, 0.  , 1.  ]))
-    """
+    """The equal-tailed interval of Beta(a, b); where one of the two is 0, the share is known."""
     outside, known = tail(level), (a <= 0.0) | (b <= 0.0)
     some = np.where(known, 1.0, a), np.where(known, 1.0, b)
     ends = sc.betaincinv(*some, outside), sc.betainccinv(*some, outside)
@@ -358,12 +335,7 @@ def beta_interval(a: Array, b: Array, level: float) -> Interval:
 
 
 def from_log_means(g: Any) -> Array:
-    """α with ψ(αᵢ) − ψ(Σα) = gᵢ along the last axis; refused where there is none.
-
-    >>> from scipy.special import digamma
-    >>> from_log_means(digamma([0.5, 2.0, 3.0]) - digamma(5.5)).round(9)
-    array([0.5, 2. , 3. ])
-    """
+    """α with ψ(αᵢ) − ψ(Σα) = gᵢ along the last axis; refused where there is none."""
     g = np.asarray(g, dtype=np.float64)
     return _alpha_at(_strength(g, _gap(g)), g)
 
@@ -415,12 +387,7 @@ def _alpha_at(A: Array, g: Array) -> Array:
 
 
 def inverse_digamma(y: Any) -> Array:
-    """ψ⁻¹(y), the positive number whose digamma is y, by Newton from Minka's start.
-
-    >>> from scipy.special import digamma
-    >>> inverse_digamma(digamma([1e-8, 0.5, 1e6])).round(12)
-    array([1.e-08, 5.e-01, 1.e+06])
-    """
+    """ψ⁻¹(y), the positive number whose digamma is y, by Newton from Minka's start."""
     y = np.asarray(y, dtype=np.float64)
     z = np.where(y >= -2.22, np.exp(np.maximum(y, -2.22)) + 0.5, -1.0 / np.minimum(y - sc.digamma(1.0), -1e-300))
     for _ in range(6):
@@ -443,4 +410,4 @@ def _rest_slope(z: Array) -> Array:
 
 def _smooth(z: Array) -> Array:
     """G(z) = ½ ln 2πz + S(z) + (z − 1)(ln z − ψ(z)), S being what Stirling's formula leaves of ln Γ(z)."""
-    return np.asarray(0.5 * np.log(z) + HALF_LOG_2PI + stirling_rest(z) + (z - 1.0) * log_minus_digamma(z))
+    return np.asarray(0.5 * np.log(z) + HALF_LOG_2PI + special.stirling_rest(z) + (z - 1.0) * log_minus_digamma(z))

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import DataError, ModelError, listing
-from suffice.exponential.arithmetic.cumulants import of_one_draw
 from suffice.exponential.arithmetic.special import deviance, lattice, log_binomial, log_multinomial, log_poisson
+from suffice.exponential.arithmetic.symmetric import of_one_draw
 from suffice.exponential.arithmetic.values import (
     Array,
     between,
@@ -39,7 +39,8 @@ from suffice.exponential.arithmetic.values import (
 )
 from suffice.exponential.dirichlet import Beta, Dirichlet, others
 from suffice.exponential.predictives import BetaBinomial, DirichletMultinomial
-from suffice.exponential.protocol.family import ExponentialFamily, Inside, generator
+from suffice.exponential.protocol.family import ExponentialFamily, Inside
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
 from suffice.variables import Finite, Variable
 
@@ -379,11 +380,7 @@ class Bernoulli(Trials):
 
 
 def checked_probs(probs: Any, what: str) -> Array:
-    """Probabilities of states along the last axis: from 0 to 1, and of sum 1, by which they are divided where it is nearly so.
-
-    >>> checked_probs([0.25, 0.75], "probs")
-    array([0.25, 0.75])
-    """
+    """Probabilities of states along the last axis: from 0 to 1, and of sum 1, by which they are divided where it is nearly so."""
     p = between(probs, what, 0.0, 1.0 + 1e-6)
     if p.ndim == 0 or p.shape[-1] == 0:
         raise ModelError(f"{what} must be an array with one probability for each state, not {probs!r}")
@@ -395,11 +392,7 @@ def checked_probs(probs: Any, what: str) -> Array:
 
 
 def number_of_states(k: Any, probs: Any, what: str) -> tuple[Any, Array | None]:
-    """k and the probabilities, either of which may stand in the place of k.
-
-    >>> number_of_states([0.5, 0.5], None, "Categorical")
-    (2, array([0.5, 0.5]))
-    """
+    """k and the probabilities, either of which may stand in the place of k."""
     if k is not None and probs is None and np.ndim(k) > 0:
         k, probs = None, k
     if probs is not None:

@@ -1,14 +1,17 @@
-"""The gamma distribution: p(x | a, b) = b^a / Γ(a) · x^(a−1) exp(−bx), x > 0; as a prior, of rates and of precisions. And the
-exponential one, p(x | λ) = λ exp(−λx), x ≥ 0, of whose rate it is the conjugate prior.
+"""The gamma distribution: p(x | a, b) = b^a / Γ(a) · x^(a−1) exp(−bx), x > 0; as a prior, of rates and of precisions. And those
+of whose rate it is the conjugate prior: p(x | λ) = λ exp(−λx), x ≥ 0, and p(x | λ) = λˣ e^(−λ) / x!, x a count from 0 up.
 
     Gamma         T(x) = (ln x, x),   h(x) = 1,   η = (a − 1, −b),   A(η) = ln Γ(a) − a ln b
                   E[T] = (ψ(a) − ln b, a/b),   Var[T] = ((ψ′(a), 1/b), (1/b, a/b²))
     Exponential   T(x) = x,   h(x) = 1,   η = −λ,   A(η) = −ln(−η),   E[T] = 1/λ,   Var[T] = 1/λ²
+    Poisson       T(x) = x,   h(x) = 1/x!,   η = ln λ,   A(η) = e^η = λ,   E[T] = Var[T] = λ;   conjugate   Gamma(total, count)
 
 Of a prior Gamma(a, b), after n events in the exposure s:
 
     prior + statistic   Gamma(a + n, b + s)
     evidence            ln Γ(a + n) − ln Γ(a) + a ln b − (a + n) ln(b + s) + Σ ln h(x)
+
+Gelman et al. 2013, Bayesian Data Analysis, 3rd ed., p. 44.
 """
 
 from __future__ import annotations
@@ -17,26 +20,28 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError
-from suffice.exponential.arithmetic.cumulants import single, symmetric
-from suffice.exponential.arithmetic.special import (
-    HALF_LOG_2PI,
-    deviance,
-    gamma_ends,
-    inverse_log_minus_digamma,
-    log_gamma_step,
-    log_growth,
-    log_minus_digamma,
-    log_poisson,
-    ratio_excess,
-    stirling_divergence,
-    stirling_rest,
+from suffice.exponential.arithmetic import special
+from suffice.exponential.arithmetic.special import HALF_LOG_2PI, log_minus_digamma
+from suffice.exponential.arithmetic.symmetric import single, symmetric
+from suffice.exponential.arithmetic.values import (
+    DRAWN,
+    LEAST,
+    Array,
+    Interval,
+    between,
+    counts,
+    observations,
+    plain,
+    tail,
+    vectors,
 )
-from suffice.exponential.arithmetic.values import LEAST, Array, Interval, between, observations, plain, tail, vectors
-from suffice.exponential.predictives import Lomax
-from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, Summed, generator
+from suffice.exponential.predictives import Lomax, NegativeBinomial
+from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, Summed
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
 
 ROUNDED = 1e-9
@@ -87,7 +92,7 @@ class Gamma(FamilyAndPrior):
 
     def interval(self, level: float = 0.95) -> Interval:
         """The equal-tailed interval of this probability."""
-        lower, upper = gamma_ends(self._need("shape"), tail(level))
+        lower, upper = special.gamma_ends(self._need("shape"), tail(level))
         return Interval(plain(lower / self._need("rate")), plain(upper / self._need("rate")))
 
     def sufficient(self, x: Any) -> Array:
@@ -118,7 +123,7 @@ class Gamma(FamilyAndPrior):
                 "Gamma has no member with E[ln x] as large as ln E[x], that is, no estimate where all numbers are equal, or less "
                 "than a millionth apart: the shape would be infinite"
             )
-        shape = inverse_log_minus_digamma(gap)
+        shape = special.inverse_log_minus_digamma(gap)
         return type(self)(shape, shape / mean)
 
     def log_normaliser(self, eta: Any = None) -> Any:
@@ -151,7 +156,7 @@ class Gamma(FamilyAndPrior):
             scaled = rate * x
         near = np.isfinite(scaled)
         x, scaled = np.where(near, x, 1.0), np.where(near, scaled, 1.0)
-        counted = log_poisson(shape, scaled, np.log(rate) + np.log(x))
+        counted = special.log_poisson(shape, scaled, np.log(rate) + np.log(x))
         return np.where(near, np.log(shape) - np.log(x) + counted, -np.inf)
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
@@ -166,14 +171,14 @@ class Gamma(FamilyAndPrior):
     def entropy(self) -> Any:
         """a − ln b + ln Γ(a) + (1 − a) ψ(a)."""
         shape, rate = self._parameters()
-        own = 0.5 * np.log(shape) + HALF_LOG_2PI + stirling_rest(shape) - (1.0 - shape) * log_minus_digamma(shape)
+        own = 0.5 * np.log(shape) + HALF_LOG_2PI + special.stirling_rest(shape) - (1.0 - shape) * log_minus_digamma(shape)
         return plain(own - np.log(rate))
 
     def _divergence(self, other: Self) -> Array:
         """(a₁ − a₂) ψ(a₁) + ln Γ(a₂)/Γ(a₁) + a₂ ln(b₁/b₂) + a₁ (b₂ − b₁)/b₁."""
         (a, b), (c, d) = self._parameters(), other._parameters()
         # With m = E₁[x] b₂, it is c ln c/m − c + m, and what Stirling's formula leaves of the gammas: no term is large.
-        return np.maximum(_deviance_of_shapes(c, a, b, d) + stirling_divergence(a, c), 0.0)
+        return np.maximum(_deviance_of_shapes(c, a, b, d) + special.stirling_divergence(a, c), 0.0)
 
     def plus(self, seen: tuple[Array, Array], family: ExponentialFamily) -> Gamma:
         """Events, imagined and seen, in the exposure of both."""
@@ -182,7 +187,7 @@ class Gamma(FamilyAndPrior):
     def evidence(self, seen: tuple[Array, Array], log_base: Array) -> Array:
         """ln Γ(a + n) − ln Γ(a) + a ln b − (a + n) ln(b + s) + Σ ln h(x), of n events in the exposure s."""
         (a, b), (n, s) = self._parameters(), seen
-        return np.asarray(log_gamma_step(a, n) - a * log_growth(b, s) - n * np.log(b + s) + log_base)
+        return np.asarray(special.log_gamma_step(a, n) - a * special.log_growth(b, s) - n * np.log(b + s) + log_base)
 
     def _slack(self, statistic: Totals) -> Array:
         return statistic.total[..., 1:]
@@ -255,7 +260,7 @@ class Exponential(Summed):
 
     def _divergence(self, other: Self) -> Array:
         """r − 1 − ln r, where r = λ₂/λ₁."""
-        return ratio_excess(other._need("rate"), self._need("rate"))
+        return special.ratio_excess(other._need("rate"), self._need("rate"))
 
     @explain_shapes
     def conjugate(self, total: Any, count: Any) -> Gamma:
@@ -279,13 +284,109 @@ def _deviance_of_shapes(c: Array, a: Array, b: Array, d: Array) -> Array:
         gap = np.where(alike, (c - a) - a * ((d - b) / b), c - m)
     tiny = m < 1e-290
     far = c * (np.log(c) - np.log(a) - np.log(d) + np.log(b)) - c + m
-    return np.where(tiny, far, deviance(c, np.where(tiny, 1.0, m), np.where(tiny, 0.0, gap)))
+    return np.where(tiny, far, special.deviance(c, np.where(tiny, 1.0, m), np.where(tiny, 0.0, gap)))
 
 
-def log_gamma_peak(shape: float) -> float:
-    """ln p(1) of a gamma distribution of mean 1: s ln s − s − ln Γ(s).
+TOGETHER = 4096
+"""Rates whose sums are held in memory at once."""
 
-    >>> round(log_gamma_peak(1.0), 12)
-    -1.0
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Poisson(Summed):
+    """Counts of a given `rate`, which is their mean. The conjugate prior is `Gamma`, the predictive `NegativeBinomial`.
+
+    >>> from suffice.exponential import Gamma
+    >>> seen = Poisson().statistic([3, 1, 4, 1, 5])
+    >>> Poisson().estimate(seen)
+    Poisson(rate=2.8)
+    >>> posterior = Gamma(2.0, 1.0) + seen
+    >>> posterior, posterior.predictive()
+    (Gamma(shape=16.0, rate=6.0, of=Poisson()), NegativeBinomial(shape=16.0, rate=6.0))
     """
-    return float(0.5 * np.log(shape) - HALF_LOG_2PI - stirling_rest(shape))
+
+    rate: Any = None
+
+    names: ClassVar[tuple[str, ...]] = ("rate",)
+    prior: ClassVar[str] = "Gamma"
+    support: ClassVar[str] = "whole numbers from 0 up"
+
+    def _check_parameter(self, name: str, value: Any) -> Array:
+        return between(value, "the rate of Poisson", 0.0)
+
+    def _inside(self, x: Any) -> Inside:
+        return counts(x, "Poisson")
+
+    def log_base(self, x: Any) -> Array:
+        x, inside = self._inside(x)
+        return np.where(inside, -sc.gammaln(x + 1.0), -np.inf)
+
+    @property
+    def natural(self) -> Array:
+        with np.errstate(divide="ignore"):
+            return np.log(self._need("rate"))[..., None]
+
+    def from_natural(self, eta: Any) -> Self:
+        return type(self)(self.log_normaliser(eta))
+
+    def from_mean(self, mu: Any) -> Self:
+        return type(self)(vectors(mu, "E[T] of Poisson", 1)[..., 0])
+
+    def log_normaliser(self, eta: Any = None) -> Any:
+        with np.errstate(over="ignore"):
+            return plain(self._need("rate") if eta is None else np.exp(self._at(eta)[..., 0]))
+
+    def gradient(self, eta: Any = None) -> Array:
+        return np.asarray(self.log_normaliser(eta))[..., None]
+
+    def hessian(self, eta: Any = None) -> Array:
+        return self.gradient(eta)[..., None]
+
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        """λ, of every order."""
+        return single(self.log_normaliser(eta), order)
+
+    def _log_density(self, x: Array) -> Array:
+        return special.log_poisson(x, self._need("rate"))
+
+    def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
+        rate = self._need("rate")
+        if np.any(rate > DRAWN):
+            raise ModelError(f"the rate is {rate.max():g}: counts so large cannot be drawn exactly")
+        return np.asarray(generator(n, seed).poisson(rate, (n, *rate.shape)))
+
+    def entropy(self) -> Any:
+        """The sum of −p ln p over all counts, exact to rounding; of many equal rates taken once."""
+        rates, inverse = np.unique(self._need("rate"), return_inverse=True)
+        parts = [_entropy(rates[i : i + TOGETHER]) for i in range(0, len(rates), TOGETHER)]
+        return plain(np.concatenate([np.zeros(0), *parts])[inverse].reshape(np.shape(self.rate)))
+
+    def _divergence(self, other: Self) -> Array:
+        """λ₁ ln(λ₁/λ₂) − λ₁ + λ₂; inf where the other rate is 0 and this is not."""
+        return special.deviance(self._need("rate"), other._need("rate"))
+
+    @explain_shapes
+    def conjugate(self, total: Any, count: Any) -> Gamma:
+        return Gamma(vectors(total, "the total of Poisson", 1)[..., 0], count, of=self.bare)
+
+    def increment(self, statistic: Totals) -> tuple[Array, Array]:
+        """Events, and rows."""
+        return statistic.total[..., 0], statistic.count
+
+    @explain_shapes
+    def log_evidence(self, prior: Any, statistic: Totals) -> Any:
+        """The probability of the sum, and that of the rows when it is known: of one row that is 1, and all digits are there; of
+        several they end where the rounding of Σ ln x! does, which is 4e-3 where that is 3e13, as it is of a count of 1e12."""
+        shape, rate = self._prior(prior)._parameters()
+        events, rows = np.maximum(self._own(statistic).total[..., 0], 0.0), statistic.count
+        together = special.log_negative_binomial(events, shape, rate / (rate + rows), rows / (rate + rows))
+        return plain(together + (sc.gammaln(events + 1.0) + statistic.log_base - sc.xlogy(events, rows)))
+
+    def _predictive(self, prior: Gamma) -> NegativeBinomial:
+        return NegativeBinomial(prior.shape, prior.rate)
+
+
+def _entropy(rate: Array) -> Array:
+    """The sum of −p ln p of each rate, over so many counts that the others make no difference."""
+    x, weight = special.lattice(rate, np.sqrt(rate))
+    logs = special.log_poisson(x, rate[..., None])
+    return np.asarray(-(weight * np.exp(logs) * np.where(np.isneginf(logs), 0.0, logs)).sum(axis=-1) + 0.0)

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import ModelError
-from suffice.exponential.arithmetic.cumulants import of_odds, single
 from suffice.exponential.arithmetic.special import deviance, log_negative_binomial, log_polya
+from suffice.exponential.arithmetic.symmetric import of_odds, single
 from suffice.exponential.arithmetic.values import (
     DRAWN,
     Array,
@@ -38,7 +38,8 @@ from suffice.exponential.arithmetic.values import (
 )
 from suffice.exponential.dirichlet import Beta
 from suffice.exponential.predictives import Predictive
-from suffice.exponential.protocol.family import Inside, Summed, generator
+from suffice.exponential.protocol.family import Inside, Summed
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
 
 

@@ -42,13 +42,7 @@ ROUNDS = 200
 
 @dataclass(frozen=True, eq=False)
 class PairBelief:
-    """The distribution of the two parameters of one member, after `count` rows whose T sum to `total`.
-
-    >>> from suffice.exponential import Gamma
-    >>> belief = PairBelief.of(Gamma(), 20.0, np.array([10.0, 40.0]))
-    >>> belief.mode.round(4), [round(end, 2) for end in belief.interval(0, 0.025)]
-    (array([2.744, 1.372]), [1.66, 5.08])
-    """
+    """The distribution of the two parameters of one member, after `count` rows whose T sum to `total`."""
 
     peak: Any
     count: float
@@ -67,7 +61,9 @@ class PairBelief:
     @cached_property
     def log_normaliser(self) -> float:
         """Z(κ, τ)."""
-        return float(-self.count * self.peak.entropy() + self._grid(0).log_total)
+        grid = self._grid(0)
+        log_total = float(sc.logsumexp(grid.rows) + np.log(grid.x[1] - grid.x[0]))
+        return float(-self.count * self.peak.entropy() + log_total)
 
     def interval(self, which: int, outside: float) -> tuple[float, float]:
         """Below and above which one of the parameters has this probability."""
@@ -128,10 +124,6 @@ class _Grid:
     logs: Array
     steps: Array
     rows: Array
-
-    @property
-    def log_total(self) -> float:
-        return float(sc.logsumexp(self.rows) + np.log(self.x[1] - self.x[0]))
 
     @cached_property
     def quantile(self) -> Callable[[Any], Any]:

@@ -26,12 +26,12 @@ from suffice.exponential.arithmetic.values import (
     counts,
     observations,
     plain,
+    summary,
     tail,
 )
 from suffice.exponential.dirichlet import Dirichlet, others
-from suffice.exponential.protocol.family import generator
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import explain_shapes
-from suffice.exponential.protocol.tables import summary
 
 LONGEST = 10_000_000
 """The terms that the sum below a quantile may have."""
@@ -96,8 +96,12 @@ class BetaBinomial(Predictive, NamedTuple("BetaBinomial", [("n", Any), ("a", Any
         n, a, b = self._arrays
         if n.size and n.max() + 1 > LONGEST:
             raise TooLarge(f"the interval is found by adding up {n.max() + 1:,.0f} probabilities, and {LONGEST:,} are too many")
-        ends = np.array([_ends(BetaBinomial(*one), outside) for one in zip(n.flat, a.flat, b.flat, strict=True)])
-        return Interval(*(plain(ends[:, i].reshape(n.shape)) for i in range(2)))
+        ends = np.empty((2, n.size))
+        for i, one in enumerate(map(BetaBinomial, n.flat, a.flat, b.flat)):
+            below = np.cumsum(np.exp(one.log_prob(np.arange(one.n + 1.0))))
+            above = np.cumsum(np.exp(one.log_prob(np.arange(one.n, -1.0, -1.0))))  # P(X ≥ n − i): the upper tail, from its end
+            ends[:, i] = np.argmax(below >= outside), one.n - np.argmax(above > outside)
+        return Interval(*(plain(end.reshape(n.shape)) for end in ends))
 
 
 class DirichletMultinomial(Predictive, NamedTuple("DirichletMultinomial", [("n", Any), ("alpha", Any)])):
@@ -224,12 +228,6 @@ class NegativeBinomial(Predictive, NamedTuple("NegativeBinomial", [("shape", Any
         """The equal-tailed interval: the least numbers that have at least (1 ∓ level)/2 of the probability up to them."""
         shape, rate = self._arrays
         return Interval(*map(plain, st.nbinom.interval(checked_level(level), shape, rate / (1.0 + rate))))
-
-
-def _ends(one: BetaBinomial, outside: float) -> tuple[float, float]:
-    below = np.cumsum(np.exp(one.log_prob(np.arange(one.n + 1.0))))
-    above = np.cumsum(np.exp(one.log_prob(np.arange(one.n, -1.0, -1.0))))  # P(X ≥ n − i): the upper tail, added from its end
-    return float(np.argmax(below >= outside)), float(one.n - np.argmax(above > outside))
 
 
 class StudentT(Predictive, NamedTuple("StudentT", [("df", Any), ("location", Any), ("scale", Any)])):

@@ -11,11 +11,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from suffice.errors import FitError, ModelError, StatisticsError
-from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, finite, observations, plain, read_only, show
-from suffice.exponential.protocol.family import generator
-from suffice.exponential.protocol.observable import Observable
+from suffice.exponential.arithmetic.values import (
+    Array,
+    Outside,
+    checked_weights,
+    finite,
+    observations,
+    plain,
+    read_only,
+    show,
+    table,
+)
+from suffice.exponential.protocol.observable import Observable, generator
 from suffice.exponential.protocol.statistic import explain_shapes, weight_of_statistic
-from suffice.exponential.protocol.tables import table
 
 
 @dataclass(frozen=True, eq=False)

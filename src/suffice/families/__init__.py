@@ -20,12 +20,7 @@ from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 
 def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
-    """The family of a node by the types of its variables; what no family covers yet is refused with a way out.
-
-    >>> from suffice import Real
-    >>> family_of(Real("y"), [Finite("x", ["a", "b"])])
-    LinearGaussian()
-    """
+    """The family of a node by the types of its variables; what no family covers yet is refused with a way out."""
     numbers = [p.name for p in parents if not isinstance(p, Finite)]
     if isinstance(child, Distributed) and numbers:
         raise FitError(
@@ -49,20 +44,12 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
 
 
 def has_family(child: Variable, parents: Sequence[Variable]) -> bool:
-    """Whether `family_of` knows one: only a real child can have numbers as parents.
-
-    >>> has_family(Count("n"), [Finite("x", ["a", "b"])]), has_family(Count("n"), [Real("y")])
-    (True, False)
-    """
+    """Whether `family_of` knows one: only a real child can have numbers as parents."""
     return isinstance(child, Real) or all(isinstance(p, Finite) for p in parents)
 
 
 def regressions_among(families: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of some families, by node, that are regressions; what is no family is none.
-
-    >>> regressions_among({"x": None})
-    {}
-    """
+    """Those of some families, by node, that are regressions; what is no family is none."""
     return {n: f for n, f in families.items() if getattr(f, "iterative", False)}
 
 

@@ -8,49 +8,39 @@
     evidence      Σᵤ [ln Γ(αᵤ) − ln Γ(αᵤ + Nᵤ) + Σₓ ln Γ(α + N) − ln Γ(α)]
 
 Heckerman, Geiger & Chickering 1995, Machine Learning 20, p. 197.
+
+Families of states that have fewer parameters than a table, a noisy-or, say, or a softmax, take the same statistic; their estimate
+is the table θ of the family that maximises Σ (N + α) ln θ, and their evidence has no closed form. There is none in the package:
+what others add says its `word`, its number of parameters and the table that counts give (docs/own_pieces.md). It rides on the
+variable of its node (`Finite.family`), so that whoever asks `family_of` is told of it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Ints
 from suffice.errors import FitError, FormatError, ModelError, note
-from suffice.errors.remedies import BY_MEAN
+from suffice.errors.remedies import BDEU, BY_BIC, BY_MEAN
 from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.exponential.dirichlet import beta_interval, shares_of
 from suffice.families.parameter_draws import DrawnTable
-from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, flat_index
-from suffice.registry import find
+from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, PriorBelief, flat_index
+from suffice.registry import Named, find
 from suffice.statistics import Counts, Request
 from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 
-class Belief(Protocol):
-    """What a prior holds of the rows of a table, all alike, if it is not conjugate and so imagines no counts."""
-
-    def log_evidence(self, seen: Counts) -> float: ...
-    def probs(self, seen: Counts, how: Estimate) -> Array: ...
-    def interval(self, seen: Counts, level: float) -> Interval: ...
-    def draw_rows(self, counts: Array, n: int, rng: np.random.Generator) -> Array: ...
-
-
 @dataclass(frozen=True)
 class TableNode:
-    """The family of tables.
-
-    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"])
-    >>> TableNode().estimate(y, [x], Counts((x, y), [[3, 1], [0, 2]]), None, Mode()).probs
-    array([[0.75, 0.25],
-           [0.  , 1.  ]])
-    """
+    """The family of tables."""
 
     iterative: ClassVar[bool] = False
     normal: ClassVar[bool] = False
@@ -67,10 +57,10 @@ class TableNode:
         _, inverse, N_u = _rows(keys, N, child.n_states)
         return math.fsum((N * (np.log(N) - np.log(N_u[inverse]))).tolist())  # exact, for any order of the states
 
-    def log_evidence(self, child: Any, seen: Counts, imagined: Counts | Belief) -> float:
+    def log_evidence(self, child: Any, seen: Counts, imagined: Counts | PriorBelief) -> float:
         """The log-probability of the data with the parameters integrated out. An unseen configuration adds nothing."""
         if not isinstance(imagined, Counts):
-            return imagined.log_evidence(seen)
+            return float(imagined.log_evidence(child, seen))
         keys, N = seen.listed()
         rows, _, N_u = _rows(keys, N, child.n_states)
         alpha = imagined.at(keys)
@@ -81,7 +71,7 @@ class TableNode:
         return float(log_gamma_step(alpha, N).sum() - log_gamma_step(alpha_u, N_u).sum())
 
     def estimate(
-        self, child: Any, parents: Sequence[Any], seen: Counts, imagined: Counts | Belief | None, how: Estimate
+        self, child: Any, parents: Sequence[Any], seen: Counts, imagined: Counts | PriorBelief | None, how: Estimate
     ) -> Table:
         parents = tuple(parents)
         checked_cells((*parents, child), f"the table of {child.name!r}")
@@ -117,7 +107,7 @@ class Table(Cpd):
     parent_variables: tuple[Finite, ...]
     probs: Array
     seen: Counts | None = None
-    imagined: Counts | Belief | None = None
+    imagined: Counts | PriorBelief | None = None
 
     types: ClassVar[tuple[str, ...]] = ("table",)
     children: ClassVar[Any] = Finite
@@ -160,7 +150,8 @@ class Table(Cpd):
         With a logistic-normal prior: quantiles of weighted draws, always the same.
         """
         if self.seen is not None and self.imagined is not None and not isinstance(self.imagined, Counts):
-            return self.imagined.interval(self.seen, level)
+            found: Interval = self.imagined.interval(self.seen, level)
+            return found
         alpha = self.posterior().dense()
         return beta_interval(alpha, alpha.sum(axis=-1, keepdims=True) - alpha, level)
 
@@ -250,3 +241,64 @@ def _rows(keys: Ints, values: Array, n_states: int) -> tuple[Ints, npt.NDArray[n
     """The parents' configurations among these cells: their indices, which of them each cell belongs to, their totals."""
     rows, inverse = np.unique(keys // n_states, return_inverse=True)
     return rows, inverse, np.bincount(inverse, values, len(rows)).astype(np.float64)
+
+
+class FiniteFamily(TableNode, Named):
+    """What a family of states has to say: `n_parameters(child, parents)` and `probs(child, parents, counts)`.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Same(FiniteFamily):
+    ...     "One distribution, whatever the parents are."
+    ...     def n_parameters(self, child, parents):
+    ...         return child.n_states - 1
+    ...     def probs(self, child, parents, counts):
+    ...         return counts.sum(axis=tuple(range(len(parents)))) / counts.sum() + 0.0 * counts
+    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["a", "b"], family=Same())
+    >>> y.family.estimate(y, [x], Counts((x, y), [[3, 1], [0, 2]]), None, None).probs[0]
+    array([0.5, 0.5])
+    """
+
+    listed_in = "families"
+    kind: ClassVar[Any] = Finite
+    """What its child is, even if it is written in numbers."""
+    trials: ClassVar[str | None] = None
+
+    def probs(self, child: Finite, parents: Sequence[Finite], counts: Array) -> Array:
+        """The table of this family under which these counts are most probable; an axis for each parent, the child's last."""
+        raise NotImplementedError
+
+    def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
+        """How many parameters it has, which scores pay for."""
+        raise NotImplementedError
+
+    def fit_table(self, child: Any, parents: Sequence[Any], counts: Array) -> Array:
+        """The table that these counts give. Without parents, or rows, there is nothing to choose between."""
+        return np.asarray(self.probs(child, parents, counts)) if parents and counts.sum() > 0 else shares_of(counts)
+
+    def log_likelihood(self, child: Variable, seen: Counts) -> float:
+        """The log-likelihood at its maximum."""
+        parents = seen.variables[:-1]
+        return Table(child, parents, self.fit_table(child, parents, seen.dense())).log_likelihood(seen)  # type: ignore[arg-type]
+
+    def log_evidence(self, child: Variable, seen: Counts, imagined: Any) -> float:
+        raise FitError(f"{child.name!r} is {self!r}, whose evidence has no formula: score it with {BY_BIC}")
+
+    def estimate(self, child: Any, parents: Sequence[Any], seen: Counts, imagined: Any, how: Estimate) -> Table:
+        """The table of this family for what was seen and imagined. Imagined rows count as rows, for modes less one a cell as
+        in tables; they make no posterior of its parameters, so that it has no intervals."""
+        if imagined is None:
+            return Table(child, tuple(parents), self.fit_table(child, parents, seen.dense()), seen)
+        if not isinstance(imagined, Counts):
+            raise FitError(f"{child.name!r} is {self!r}, for which a prior has to imagine rows: use {BDEU}")
+        weights = (seen + imagined).dense() - how.less
+        if weights.min() < 0.0:
+            raise FitError(
+                f"the posterior of {child.name!r} has no mode: count and prior of a cell make {weights.min() + 1.0:g}, below 1; "
+                f"use {BY_MEAN} or a stronger prior"
+            )
+        return Table(child, tuple(parents), self.fit_table(child, parents, weights), seen)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The family as plain values, for JSON: its word and its fields."""
+        return {"type": self.word.split()[0], **{f.name: getattr(self, f.name) for f in fields(self)}}

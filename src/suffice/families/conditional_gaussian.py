@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from suffice.exponential.normals.lines import ConjugateLines, LeastSquares, log_
 from suffice.families.parameter_draws import DrawnGaussian
 from suffice.families.priors.number_priors import MeanBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
-from suffice.families.protocol.family import Estimate, Interval, Mean
+from suffice.families.protocol.family import Estimate, Interval, Mean, PriorBelief
 from suffice.inference.finite.network import GaussianNode
 from suffice.statistics import Moments, Request
 from suffice.statistics.counts import checked_cells, describe, freeze, n_configurations, sizes
@@ -40,22 +40,9 @@ if TYPE_CHECKING:
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 
-class LineBelief(Protocol):
-    """What a prior holds of lines that is not conjugate, and so imagines no moments."""
-
-    def estimate(self, child: Variable, parents: Sequence[Variable], seen: Moments) -> ConditionalGaussian: ...
-    def log_evidence(self, child: Variable, seen: Moments) -> float: ...
-
-
 @dataclass(frozen=True)
 class LinearGaussian:
-    """The family of linear and conditional Gaussians.
-
-    >>> from suffice import Real
-    >>> s = Moments((), ("x", "y"), [0], [4.0], [[1.0, 2.0]], [[[4.0, 2.0], [2.0, 3.0]]])
-    >>> LinearGaussian().estimate(Real("y"), [Real("x")], s, None, Mean()).coefficients
-    array([0.5])
-    """
+    """The family of linear and conditional Gaussians."""
 
     iterative: ClassVar[bool] = False
     normal: ClassVar[bool] = True
@@ -74,12 +61,10 @@ class LinearGaussian:
         _, variance = likeliest_lines(child, seen, lenient=False)
         return float((-0.5 * seen.count * (LOG_2PI + np.log(variance) + 1.0)).sum())
 
-    def log_evidence(self, child: Variable, seen: Moments, imagined: Moments | MeanBelief | LineBelief) -> float:
+    def log_evidence(self, child: Variable, seen: Moments, imagined: Moments | PriorBelief) -> float:
         """The log-probability of the child's data given the parents', with the parameters integrated out."""
-        if isinstance(imagined, MeanBelief):
-            return imagined.log_evidence(seen)
         if not isinstance(imagined, Moments):
-            return imagined.log_evidence(child, seen)
+            return float(imagined.log_evidence(child, seen))
         before = imagined.at(seen.keys)
         Z_after, Z_before = (posterior_lines(child, s).log_normaliser for s in (seen + before, before))
         return float((Z_after - Z_before).sum() - 0.5 * LOG_2PI * seen.total)
@@ -89,7 +74,7 @@ class LinearGaussian:
         child: Variable,
         parents: Sequence[Variable],
         seen: Moments,
-        imagined: Moments | MeanBelief | LineBelief | None,
+        imagined: Moments | PriorBelief | None,
         how: Estimate,
     ) -> ConditionalGaussian:
         finite, reals = split(parents)
@@ -99,7 +84,8 @@ class LinearGaussian:
             numbers = means.reshape(shape), np.zeros((*shape, 0)), np.full(shape, imagined.variance)
             return ConditionalGaussian(child, tuple(parents), *numbers, seen, imagined)
         if imagined is not None and not isinstance(imagined, Moments):
-            return imagined.estimate(child, parents, seen)
+            drawn: ConditionalGaussian = imagined.estimate(child, parents, seen)
+            return drawn
         moments = (seen if imagined is None else seen + imagined).at(np.arange(Q))
         if imagined is None:
             line, variance = likeliest_lines(child, moments, lenient=bool(finite))

@@ -12,8 +12,8 @@ from suffice.errors import FitError, listing, nearest, note
 from suffice.errors.remedies import DECLARED, FAMILY, Remedy, as_regression, declaration
 from suffice.exponential import Gamma
 from suffice.families import family_of
+from suffice.families.categorical import FiniteFamily
 from suffice.families.chosen.exponential_node import ExponentialNode
-from suffice.families.chosen.finite_family import FiniteFamily
 from suffice.families.chosen.node_kinds import kind_of
 from suffice.families.priors.number_priors import GammaPrior
 from suffice.statistics import Statistics
@@ -28,12 +28,7 @@ C = TypeVar("C", Data, Sequences, Statistics)
 
 
 def as_families(families: Any) -> Any:
-    """Families by node, in which a distribution, such as `Gamma()`, is the family of nodes that have it by their finite parents.
-
-    >>> from suffice.exponential import Gamma
-    >>> as_families({"wait": Gamma()})["wait"].needs
-    <bound method ExponentialNode.needs of Gamma()>
-    """
+    """Families by node, in which a distribution such as `Gamma()` is the family of nodes that have it by their finite parents."""
     if not isinstance(families, Mapping):
         return families
     named: dict[str, Any] = {}
@@ -63,12 +58,7 @@ def variables_with_distributions(families: Any) -> dict[str, Distributed]:
 
 
 def with_chosen(data: C, families: Any) -> C:
-    """Rows, or statistics, whose columns are of the families that were chosen for them.
-
-    >>> from suffice import scan
-    >>> with_chosen(scan({"x": [0.5, 1.5]}), {"x": Gamma()}).schema["x"]
-    Distributed('x', Gamma())
-    """
+    """Rows, or statistics, whose columns are of the families that were chosen for them."""
     numbers = variables_with_distributions(families)
     if not isinstance(data, Statistics):
         numbers = {n: v for n, v in numbers.items() if n in data.columns}
@@ -134,13 +124,7 @@ def _with_kinds(rows: R, declared: Mapping[str, Any], families: Mapping[str, Any
 
 
 def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
-    """The rows, with columns as families need them, and those families that are regressions; others are what nodes have anyway.
-
-    >>> from suffice import Logistic, scan
-    >>> rows, regressions = for_search(scan({"x": [0.5, 1.5], "y": ["a", "b"]}), {"y": Logistic()})
-    >>> regressions
-    {'y': Logistic(ridge=0.0)}
-    """
+    """The rows, with columns as families need them, and those families that are regressions; others nodes have anyway."""
     if not isinstance(families or {}, Mapping):
         raise FitError(f"families are given by node, {as_regression('y')}, not as {families!r}")
     named = as_families(dict(families or {}))

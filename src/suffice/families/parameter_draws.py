@@ -38,13 +38,6 @@ class DrawnTable:
     `number` has the numbers of the variables that are not observed, `observed` the codes of the others. A table that is
     `certain`, set by an intervention, is always itself. One that is `shared` is drawn whole, whatever is observed: nodes that
     share it then have the same draws from equal generators.
-
-    >>> from suffice import fit
-    >>> from suffice import Dirichlet
-    >>> bn = fit("x -> y", {"x": ["a", "b", "b"], "y": ["a", "a", "b"]}, prior=Dirichlet(1))
-    >>> drawn = DrawnTable(bn["y"], {"x": 0, "y": 1}, {})
-    >>> drawn.scope, drawn.shape, drawn.draw(1000, np.random.default_rng(0)).shape
-    ((0, 1), (2, 2), (1000, 4))
     """
 
     def __init__(
@@ -111,15 +104,7 @@ class DrawnNode:
 
 
 class DrawnGaussian(DrawnNode):
-    """A Gaussian node with a normal-inverse-gamma posterior.
-
-    >>> from suffice import fit
-    >>> from suffice import NormalInverseGamma
-    >>> bn = fit("x -> y", {"x": [1.0, 2.0, 4.0, 5.0], "y": [1.0, 3.0, 3.5, 6.0]}, prior=NormalInverseGamma())
-    >>> node = DrawnGaussian(bn["y"], {}, {"x": 0}).draw(1000, np.random.default_rng(0))
-    >>> node.finite_parents, node.variance.shape, node.coefficients.shape
-    ((-1,), (1000,), (1000, 1))
-    """
+    """A Gaussian node with a normal-inverse-gamma posterior."""
 
     def __init__(self, cpd: Cpd, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
         super().__init__(cpd, number, real_number)
@@ -140,15 +125,7 @@ class DrawnGaussian(DrawnNode):
 
 
 class Coefficients:
-    """The parameters of a fitted regression, in the order of their covariance, and linear functions of them at draws.
-
-    >>> from suffice import fit
-    >>> from suffice.regressions import Probit
-    >>> bn = fit("x -> y", {"x": [1.0, 2.0, 3.0, 4.0], "y": ["a", "b", "a", "b"]}, families={"y": Probit()})
-    >>> draws = Coefficients(bn["y"]).draw_predictors(np.array([[1.0, 2.5]]), 10_000, np.random.default_rng(0))
-    >>> draws.shape, bool(abs(draws.mean()) < 0.05)
-    ((10000, 1), True)
-    """
+    """The parameters of a fitted regression, in the order of their covariance, and linear functions of them at draws."""
 
     def __init__(self, cpd: Cpd) -> None:
         assert cpd.fitted is not None
@@ -269,13 +246,6 @@ def dirichlet_shares(theta: Array, eta: Array, covariance: Array, rng: np.random
     Var η is that of complete rows, these are draws of their posterior; else n[x] are the rows that the information amounts to.
 
     `theta` is [rows, states], 0 for cells that stay there; `eta` [draws, rows, states] from θ, with the `covariance` of each row.
-
-    >>> theta, n = np.array([[0.1, 0.9]]), 20.0
-    >>> C = np.zeros((1, 2, 2)); C[0, 0, 0] = 1 / (n * 0.1) + 1 / (n * 0.9)
-    >>> rng = np.random.default_rng(0)
-    >>> eta = np.zeros((40_000, 1, 2)); eta[:, 0, 0] = np.sqrt(C[0, 0, 0]) * rng.standard_normal(40_000)
-    >>> np.quantile(dirichlet_shares(theta, eta, C, rng)[:, 0, 0], [0.025, 0.975]).round(2)  # Beta(2, 18): 0.01, 0.26
-    array([0.01, 0.26])
     """
     moving = theta > 0.0
     along = np.einsum("uxy,uy->ux", covariance, theta)
@@ -293,11 +263,7 @@ MANY = 30.0
 
 
 def gamma_quantiles(z: Array, shape: Array) -> Array:
-    """Where a gamma variable has as much below it as a standard normal one has below z.
-
-    >>> gamma_quantiles(np.array([-1.96, 0.0, 1.96]), np.array([1.0, 1.0, 100.0])).round(2).tolist()
-    [0.03, 0.69, 120.53]
-    """
+    """Where a gamma variable has as much below it as a standard normal one has below z."""
     z, a = np.broadcast_arrays(z, shape)
     result = np.asarray(a * (1.0 - 1.0 / (9.0 * a) + z / (3.0 * np.sqrt(a))) ** 3)
     for few, inverse, below in ((z <= 0.0, sc.gammaincinv, z), (z > 0.0, sc.gammainccinv, -z)):

@@ -17,7 +17,7 @@ import numpy as np
 
 from suffice.basis.libraries import sc
 from suffice.errors import ModelError, StatisticsError
-from suffice.exponential.poisson import Poisson
+from suffice.exponential.gamma import Poisson
 from suffice.exponential.predictives import NegativeBinomial as NegativeBinomial
 from suffice.families.chosen.exponential_cpd import MemberCpd
 from suffice.families.chosen.exponential_node import ExponentialNode
@@ -31,14 +31,7 @@ from suffice.variables import Count, Finite, Variable
 
 @dataclass(frozen=True, repr=False)
 class PoissonNode(ExponentialNode):
-    """The family of counts with a rate for each configuration of their finite parents.
-
-    >>> from suffice import Count, Mode
-    >>> from suffice.statistics.derived import log_factorials
-    >>> s = Moments((), ("n",), [0], [4.0], [[2.5]], [[[1.0]]], derived=log_factorials(["n"]), sums=[[3.0]])
-    >>> PoissonNode().estimate(Count("n"), [], s, None, Mode()).rates
-    array(2.5)
-    """
+    """The family of counts with a rate for each configuration of their finite parents."""
 
     distribution: Any = field(default_factory=Poisson)
 

@@ -10,7 +10,7 @@ from suffice.engines.scan import scan
 from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
 from suffice.families import checked_estimate, family_of
-from suffice.families.gathering.gathering import gather
+from suffice.families.gathering import gather
 from suffice.families.named_families import as_families, checked_families, families_of, with_chosen
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Cpd, Estimate

@@ -18,7 +18,7 @@ from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, ModelError, StatisticsError, TooLarge, listing, nearest, note
 from suffice.errors.remedies import BY_BIC, WITH_BINS
 from suffice.families import family_of, regressions_among
-from suffice.families.gathering.gathering import gather
+from suffice.families.gathering import gather
 from suffice.families.named_families import checked_families, families_of, numbers_of, with_chosen
 from suffice.families.priors.empirical_bayes import EmpiricalBayes
 from suffice.families.priors.priors import Several, as_prior
@@ -45,7 +45,7 @@ from suffice.variables import Finite, is_whole
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, ScoresNodes, SharedLike
     from suffice.engines.sequences.sequences import Sequences
-    from suffice.families.priors.prior import Prior
+    from suffice.families.protocol.family import Prior
     from suffice.graphs import Graph
     from suffice.graphs.directed import DagLike
     from suffice.graphs.template import TemplateLike

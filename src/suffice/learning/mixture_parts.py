@@ -37,9 +37,8 @@ from suffice.exponential.normals.lines import ROUNDING, log_line_prior, prior_lo
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.poisson import PoissonRates
-from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import Array, Cpd, Estimate
+from suffice.families.protocol.family import Array, Cpd, Estimate, imagined_rows
 from suffice.incomplete.classes import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
 from suffice.statistics import Counts, Moments
 from suffice.variables import Finite, Variable

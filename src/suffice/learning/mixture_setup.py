@@ -20,9 +20,8 @@ from suffice.engines.engine import Block, Step, is_missing
 from suffice.errors import DataError, FitError, TooLarge, listing, nearest, note
 from suffice.errors.remedies import FAMILY, NORMAL_PRIOR
 from suffice.families.categorical import Table
-from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Prior, Several
-from suffice.families.protocol.family import Array, Cpd, Estimate
+from suffice.families.protocol.family import Array, Cpd, Estimate, imagined_rows
 from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums
 from suffice.incomplete.numbers.units import moments_by_column, observed_cells
 from suffice.learning.incomplete.reduced_task import EStep

@@ -24,10 +24,10 @@ from suffice.engines.scan import rows_with
 from suffice.errors import DataError, FitError, ModelError, SufficeError, listing, nearest, note, quantity
 from suffice.errors.remedies import BDEU, name_of
 from suffice.families import family_of
-from suffice.families.gathering.gathering import gather
+from suffice.families.design import Maximum, Pass, Regressors, Summary, Sums, needs_rows
+from suffice.families.gathering import gather
 from suffice.families.priors.priors import Node, Prior
 from suffice.families.protocol.family import Array, Cpd, Estimate
-from suffice.families.regressions.fitted import Maximum, Pass, Regressors, Summary, Sums, needs_rows
 from suffice.graphs import Dag
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.parts.sharing import (

@@ -15,7 +15,7 @@ from suffice.engines.scan import rows_with
 from suffice.errors import DataError, MissingCells, ModelError, nearest
 from suffice.families.by_hand import Gaussian
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.families.gathering.gathering import complete_rows
+from suffice.families.gathering import complete_rows
 from suffice.graphs import Graph
 from suffice.graphs.undirected import GraphLike, perfect_order
 from suffice.inference.finite.network import Array

@@ -44,9 +44,8 @@ from suffice.exponential.normals.lines import COLLINEAR, regress, too_large
 from suffice.families import checked_estimate, family_of
 from suffice.families.categorical import TableNode
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
-from suffice.families.priors.prior import imagined_rows
 from suffice.families.priors.priors import Dirichlet, Gamma, NormalInverseGamma, Prior, as_prior, suitable
-from suffice.families.protocol.family import Array, Cpd, Estimate
+from suffice.families.protocol.family import Array, Cpd, Estimate, imagined_rows
 from suffice.graphs import Dag
 from suffice.incomplete.numbers.normal import weighted_moments
 from suffice.learning.fit import fit

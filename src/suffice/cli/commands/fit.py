@@ -343,7 +343,7 @@ def _plan(dag: Any, rows: Any, asked: dict[str, Any]) -> Any:
 
 def _save_statistics(dag: Any, rows: Any, asked: dict[str, Any], path: str) -> Any:
     """The statistics of complete rows, which are kept in a file, too."""
-    from suffice.families.gathering.gathering import gather
+    from suffice.families.gathering import gather
     from suffice.families.named_families import variables_with_distributions
 
     families = asked.get("families") or {}

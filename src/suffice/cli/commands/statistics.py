@@ -41,7 +41,7 @@ def gather(
 ) -> None:
     """Gather the statistics of rows, of a graph or of every family with few parents: they add, and learning needs no rows."""
     from suffice.cli import inputs
-    from suffice.families.gathering.gathering import gather as gathered
+    from suffice.families.gathering import gather as gathered
 
     if pairs and max_parents not in (None, 1):
         raise SufficeError("--pairs is --max-parents 1: give one of them")

@@ -52,7 +52,7 @@ def fit_template(given: Options) -> Chain:
         asked["families"] = given.families or {n: known[n].family for n in template.nodes if known[n].is_regression}
         unseen = unseen or [known.variables[n] for n in known.hidden]
     if given.statistics:
-        from suffice.families.gathering.gathering import gather
+        from suffice.families.gathering import gather
 
         if unseen or "fixed" in climbing or any(steps.missing.get(n, 1) for n in template.nodes):
             why = "with missing cells or hidden variables they are only expected"

@@ -1,13 +1,16 @@
-"""Parameters and observations at the door: numbers inside their bounds, of shapes that fit together; and how they are shown."""
+"""Parameters and observations at the door: numbers inside their bounds, of shapes that fit together; and how they are shown, in
+a notebook as a row for each number of interest and a column for each component."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, ModelError, checked_level
+from suffice.errors import DataError, ModelError, SufficeError, checked_level
+from suffice.output.display import html_table
 
 Array = npt.NDArray[np.float64]
 LEAST = float(np.finfo(np.float64).smallest_subnormal)
@@ -18,12 +21,15 @@ DRAWN = 1e15
 """Counts are not drawn at larger rates: not every whole number is a double beyond."""
 
 
-class Outside(DataError):
-    """An observation that cannot be: what is said before its row and after it, and the block of rows that it is in.
+def drawable(mean: Array) -> Array:
+    """Means of counts, if such counts can be drawn exactly."""
+    if mean.size and not mean.max() <= DRAWN:
+        raise DataError(f"the mean {mean.max():g} of a count is too large: such counts cannot be drawn exactly")
+    return mean
 
-    >>> str(Outside("Poisson is about whole numbers, and", 2, "is -1"))
-    'Poisson is about whole numbers, and row 3 is -1'
-    """
+
+class Outside(DataError):
+    """An observation that cannot be: what is said before its row and after it, and the block of rows that it is in."""
 
     def __init__(self, before: str, row: int, after: str, number: int = 0) -> None:
         super().__init__(before, row, after, number)
@@ -34,11 +40,7 @@ class Outside(DataError):
 
 
 def numbers(value: Any, what: str) -> Array:
-    """Parameters as an array of numbers, none of them NaN.
-
-    >>> numbers([1, 2], "the rate")
-    array([1., 2.])
-    """
+    """Parameters as an array of numbers, none of them NaN."""
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -49,11 +51,7 @@ def numbers(value: Any, what: str) -> Array:
 
 
 def between(value: Any, what: str, low: float, high: float = np.inf, *, open: bool = False) -> Array:
-    """Parameters between two bounds, which they may reach unless `open`; never infinite.
-
-    >>> between(0.5, "p", 0, 1)
-    array(0.5)
-    """
+    """Parameters between two bounds, which they may reach unless `open`; never infinite."""
     array = numbers(value, what)
     inside = (array > low) & (array < high) if open else (array >= low) & (array <= high)
     wrong = ~(inside & np.isfinite(array))
@@ -65,11 +63,7 @@ def between(value: Any, what: str, low: float, high: float = np.inf, *, open: bo
 
 
 def natural_numbers(value: Any, what: str, least: int) -> Array:
-    """Whole numbers that are not too small: the n of a binomial.
-
-    >>> natural_numbers(3, "n", 0)
-    array(3.)
-    """
+    """Whole numbers that are not too small: the n of a binomial."""
     array = between(value, what, least)
     if np.any(array > LARGEST):
         raise ModelError(f"{what} must be at most 2^53, not {array.max():g}: not every whole number is a double beyond")
@@ -79,11 +73,7 @@ def natural_numbers(value: Any, what: str, least: int) -> Array:
 
 
 def hold(array: Array) -> float | Array:
-    """A parameter as a family keeps it: a float, or an array that cannot be written to.
-
-    >>> hold(np.array(2.5))
-    2.5
-    """
+    """A parameter as a family keeps it: a float, or an array that cannot be written to."""
     if array.ndim == 0:
         return float(array)
     array.flags.writeable = False
@@ -91,20 +81,12 @@ def hold(array: Array) -> float | Array:
 
 
 def plain(array: Any) -> Any:
-    """An answer as it is given: a float for a single number, else the array.
-
-    >>> plain(np.array(2.5)), plain(np.array([2.5]))
-    (2.5, array([2.5]))
-    """
+    """An answer as it is given: a float for a single number, else the array."""
     return float(array) if np.ndim(array) == 0 else np.asarray(array)
 
 
 def observations(x: Any, what: str) -> Array:
-    """Observations as an array of numbers, none of them NaN: a missing value is not an observation.
-
-    >>> observations([0, 3], "Poisson")
-    array([0., 3.])
-    """
+    """Observations as an array of numbers, none of them NaN: a missing value is not an observation."""
     try:
         array = np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError):
@@ -116,11 +98,7 @@ def observations(x: Any, what: str) -> Array:
 
 
 def counts(x: Any, what: str) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Observations, and whether each is a whole number from 0 up; 0 in place of those that are not.
-
-    >>> counts([2, -1, 0.5], "Poisson")
-    (array([2., 0., 0.]), array([ True, False, False]))
-    """
+    """Observations, and whether each is a whole number from 0 up; 0 in place of those that are not."""
     x = observations(x, what)
     inside = (x >= 0.0) & (x == np.rint(x)) & np.isfinite(x)
     return np.where(inside, x, 0.0), inside
@@ -140,11 +118,7 @@ def _no_number(x: Any) -> Any:
 
 
 def checked_weights(weights: Any, shape: tuple[int, ...]) -> Array:
-    """The weight of each observation: one per row (the first axis) or one per value; finite and not negative.
-
-    >>> checked_weights([1, 2], (2, 3)).shape, float(checked_weights(None, (2,)).sum())
-    ((2, 3), 2.0)
-    """
+    """The weight of each observation: one per row (the first axis) or one per value; finite and not negative."""
     if weights is None:
         return np.ones(shape)
     try:
@@ -161,22 +135,14 @@ def checked_weights(weights: Any, shape: tuple[int, ...]) -> Array:
 
 
 def show(value: Any) -> str:
-    """A parameter as a repr shows it: exactly where it is short.
-
-    >>> show(2.5), show(np.array([0.25, 0.75])), show(np.zeros((100, 2)))
-    ('2.5', '[0.25, 0.75]', '<array of shape (100, 2)>')
-    """
+    """A parameter as a repr shows it: exactly where it is short."""
     if isinstance(value, np.ndarray):
         return repr(value.tolist()) if value.size <= 16 else f"<array of shape {value.shape}>"
     return repr(value)
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two parameters are equal, arrays by their values.
-
-    >>> same(np.array([1.0]), np.array([1.0])), same(None, 1.0)
-    (True, False)
-    """
+    """Whether two parameters are equal, arrays by their values."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return a is not None and b is not None and bool(np.array_equal(a, b))
     return bool(a == b)
@@ -203,11 +169,7 @@ def read_only(owner: Any, *names: str) -> tuple[str, ...]:
 
 
 def broadcast(name: str, **arrays: Array) -> tuple[Array, ...]:
-    """Arrays of one shape, made of those that fit together.
-
-    >>> broadcast("Normal", mean=np.zeros(2), variance=np.array(1.0))[1]
-    array([1., 1.])
-    """
+    """Arrays of one shape, made of those that fit together."""
     try:
         return tuple(np.broadcast_arrays(*arrays.values()))
     except ValueError:
@@ -216,11 +178,7 @@ def broadcast(name: str, **arrays: Array) -> tuple[Array, ...]:
 
 
 def finite(value: Any, what: str) -> Array:
-    """Finite numbers of any sign.
-
-    >>> finite(-2, "the mean of Normal")
-    array(-2.)
-    """
+    """Finite numbers of any sign."""
     array = numbers(value, what)
     if not np.isfinite(array).all():
         raise ModelError(f"{what} must be a finite number, not {array[~np.isfinite(array)].flat[0]}")
@@ -241,11 +199,7 @@ def keep_with_axes(owner: Any, **parts: tuple[Array, int]) -> None:
 
 
 def components(chosen: Any, d: int) -> npt.NDArray[np.intp]:
-    """Some of d components, by their numbers from 0.
-
-    >>> components([2, 0], 3)
-    array([2, 0])
-    """
+    """Some of d components, by their numbers from 0."""
     numbers = np.asarray(chosen).reshape(-1)
     right = numbers.dtype.kind in "iu" and len(numbers) and len(set(numbers.tolist())) == len(numbers)
     if not right or np.any((numbers < 0) | (numbers >= d)):
@@ -260,11 +214,7 @@ def rows_of_several(x: Any, constant: Any, name: str) -> None:
 
 
 def vectors(value: Any, what: str, k: int) -> Array:
-    """Finite vectors of k numbers, along the last axis; where k is 1, a plain number is one.
-
-    >>> vectors(2.0, "η of Exponential", 1)
-    array([2.])
-    """
+    """Finite vectors of k numbers, along the last axis; where k is 1, a plain number is one."""
     array = numbers(value, what)
     array = array[None] if array.ndim == 0 and k == 1 else array
     if array.ndim == 0 or array.shape[-1] != k:
@@ -284,9 +234,60 @@ class Interval(NamedTuple):
 
 
 def tail(level: Any) -> float:
-    """The probability outside each end of an interval of this level.
-
-    >>> tail(0.5)
-    0.25
-    """
+    """The probability outside each end of an interval of this level."""
     return (1.0 - checked_level(level)) / 2.0
+
+
+MOST = 12
+"""The columns, and the rows of a matrix, that are shown."""
+
+
+def summary(thing: Any, given: Mapping[str, Any], title: str, labels: Sequence[str] = ()) -> str:
+    """The parameters of a distribution, and what it has of mean, mode, variance and 95 % interval."""
+    facts = dict(given)
+    for name in ("mean", "expected", "mode", "variance"):
+        value = _ask(thing, name)
+        # A distribution, as the mode of a prior of two parameters is, by the numbers of its parameters.
+        parts = getattr(value, "names", None)
+        named = {name: value} if parts is None else {f"{name} {part}": getattr(value, part) for part in parts}
+        facts.update((key, own) for key, own in named.items() if own is not None and key not in facts)
+    ends = _ask(thing, "interval")
+    intervals = {"": ends} if isinstance(ends, Interval) else ends or {}
+    for name, interval in intervals.items():
+        of = f" of the {name}" if name else ""
+        facts.update({f"95 %{of} from": interval[0], f"95 %{of} to": interval[1]})
+    return table(facts, title, labels)
+
+
+def table(facts: Mapping[str, Any], title: str, labels: Sequence[str] = ()) -> str:
+    """Numbers, vectors and matrices by name; `labels` name the components, whose numbers stand there else."""
+    rows = [row for name, value in facts.items() for row in _rows(name, value)]
+    width = max([len(cells) for _, cells in rows], default=1)
+    top = ["value"] if width == 1 else [str(label) for label in (labels if len(labels) >= width else range(width))][:width]
+    return html_table(["", *top], [[name, *cells, *[""] * (width - len(cells))] for name, cells in rows], caption=title)
+
+
+def _ask(thing: Any, name: str) -> Any:
+    """What a distribution says when asked; None where it has no answer."""
+    try:
+        answer = getattr(thing, name, None)
+        return answer() if callable(answer) else answer
+    except SufficeError:
+        return None
+
+
+def _rows(name: str, value: Any) -> list[tuple[str, list[object]]]:
+    if isinstance(value, str):
+        return [(name, [value])]
+    array = np.asarray(value)
+    if array.ndim > 2:
+        return [(name, [f"array of shape {array.shape}"])]
+    if array.ndim == 2:
+        rows = [(f"{name} {i}", _cells(row)) for i, row in enumerate(array[:MOST])]
+        return [*rows, ("…", [f"{len(array) - MOST:,} more"])] if len(array) > MOST else rows
+    return [(name, _cells(np.atleast_1d(array)))]
+
+
+def _cells(vector: Any) -> list[object]:
+    few = vector[:MOST].tolist()
+    return [*few, f"and {len(vector) - MOST:,} more"] if len(vector) > MOST else few

@@ -56,11 +56,7 @@ class LeastSquares(NamedTuple):
 
 
 def regress(scatter: Array, collinear: float = COLLINEAR) -> LeastSquares:
-    """The lines of scatter matrices, of the last variable on the others.
-
-    >>> regress(np.array([[4.0, 2.0], [2.0, 3.0]])).coefficients
-    array([0.5])
-    """
+    """The lines of scatter matrices, of the last variable on the others."""
     p = scatter.shape[-1] - 1
     scale, L = scaled_cholesky(scatter)
     diagonal = np.diagonal(L, axis1=-2, axis2=-1)
@@ -86,12 +82,7 @@ def regress(scatter: Array, collinear: float = COLLINEAR) -> LeastSquares:
 
 @dataclass(frozen=True, eq=False)
 class ConjugateLines:
-    """What is known of lines side by side after imagined and seen rows: κ, ν, the means (..., p + 1) and the least squares.
-
-    >>> lines = ConjugateLines.of(np.array(3.0), np.array(4.0), np.array([1.0, 2.0]), np.array([[4.0, 2.0], [2.0, 3.0]]))
-    >>> lines.intercept, lines.interval(0.5)["coefficients"].upper.round(4)
-    (array(1.5), array([0.7619]))
-    """
+    """What is known of lines side by side after imagined and seen rows: κ, ν, the means (..., p + 1) and the least squares."""
 
     count: Array
     df: Array
@@ -154,11 +145,7 @@ def log_line_prior(rows: Array, count: Array, mean: Array, scatter: Array, a: Ar
 
 
 def independent(products: Array, name: str) -> npt.NDArray[np.bool_]:
-    """Which columns, of each matrix of their products, are no combination of those before them.
-
-    >>> independent(np.array([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 1.0]]), "y")
-    array([ True, False,  True])
-    """
+    """Which columns, of each matrix of their products, are no combination of those before them."""
     if not np.isfinite(products).all():
         raise too_large(name)
     diagonal = np.diagonal(products, axis1=-2, axis2=-1)

@@ -23,8 +23,8 @@ from suffice.errors import ModelError, TooLarge, bytes_in_words
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI, excess_over_log, gamma_ends, log_multigamma_step, log_poisson
 from suffice.exponential.arithmetic.symmetric import ScaledCholesky, half, off_diagonal_weight, scaled_cholesky
 from suffice.exponential.arithmetic.values import Array, Interval, plain, tail
-from suffice.exponential.protocol.family import ConjugatePrior, ExponentialFamily, Inside, generator
-from suffice.exponential.protocol.observable import Value
+from suffice.exponential.protocol.family import ConjugatePrior, ExponentialFamily, Inside
+from suffice.exponential.protocol.observable import Value, generator
 from suffice.exponential.protocol.statistic import Centred, Totals, centred_statistic, explain_shapes, join_moments, with_centre
 
 LARGEST = 2**31

@@ -21,14 +21,15 @@ import numpy as np
 
 from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError, ModelError
-from suffice.exponential.arithmetic.cumulants import of_quadratics, symmetric
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI
 from suffice.exponential.arithmetic.symmetric import (
     COLLINEAR,
+    of_quadratics,
     off_diagonal_weight,
     positive,
     scaled_cholesky,
     singular_column,
+    symmetric,
     whole_of,
 )
 from suffice.exponential.arithmetic.values import (
@@ -46,7 +47,8 @@ from suffice.exponential.arithmetic.values import (
 )
 from suffice.exponential.normals.mean_and_spread import MeanAndSpread, PriorOfBoth
 from suffice.exponential.predictives import MultivariateT, StudentT
-from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside, generator
+from suffice.exponential.protocol.family import ExponentialFamily, FamilyAndPrior, Inside
+from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import Centred, explain_shapes
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError
-from suffice.exponential.arithmetic.cumulants import single
 from suffice.exponential.arithmetic.special import HALF_LOG_2PI
+from suffice.exponential.arithmetic.symmetric import single
 from suffice.exponential.arithmetic.values import (
     Array,
     between,

@@ -26,8 +26,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, FitError, ModelError, StatisticsError, whole
-from suffice.exponential.arithmetic.cumulants import checked_order
+from suffice.errors import DataError, FitError, ModelError, StatisticsError
+from suffice.exponential.arithmetic.symmetric import checked_order
 from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, plain
 from suffice.exponential.protocol.observable import Observable
 from suffice.exponential.protocol.statistic import Totals, explain_shapes
@@ -187,7 +187,11 @@ class ExponentialFamily(Observable, ABC):
         values = np.asarray(x)
         x = values[None] if values.ndim == self.event_axes else values
         T, base = self.sufficient(x), self.log_base(x)
-        self._refuse_outside(x, base, T)
+        outside = ~(np.isfinite(base) & np.isfinite(T).all(axis=-1))
+        if outside.any():
+            where = tuple(np.argwhere(outside)[0])
+            value = np.asarray(x)[where].tolist()
+            raise Outside(f"{self._title} is about {self.support}, and", int(where[0]), f"is {value!r}")
         w = checked_weights(weights, base.shape)
         with np.errstate(over="ignore", invalid="ignore"):
             sums = _sum(w), _sum(w[..., None] * T), _sum(w * base)
@@ -202,13 +206,6 @@ class ExponentialFamily(Observable, ABC):
     def _gather_cells(self, values: npt.NDArray[Any], weights: Any) -> Totals:
         """The statistic of some cells of the data, codes as `_meaning` has them."""
         return self._totals(values, weights)
-
-    def _refuse_outside(self, x: Any, base: Array, T: Array) -> None:
-        outside = ~(np.isfinite(base) & np.isfinite(T).all(axis=-1))
-        if outside.any():
-            where = tuple(np.argwhere(outside)[0])
-            value = np.asarray(x)[where].tolist()
-            raise Outside(f"{self._title} is about {self.support}, and", int(where[0]), f"is {value!r}")
 
     def _check_statistic(self, statistic: Totals) -> Totals:
         """A statistic that an estimate can be made from: of this family, and of some rows."""
@@ -362,16 +359,6 @@ class FamilyAndPrior(ConjugatePrior, ExponentialFamily):
         if isinstance(of, ConjugatePrior) and not (isinstance(of, ExponentialFamily) and of == of.bare):
             return ExponentialFamily.predictive(self, of)
         return ConjugatePrior.predictive(self.require_parameters(), of)
-
-
-def generator(n: Any, seed: int | np.random.Generator) -> np.random.Generator:
-    """The source of n draws, both checked.
-
-    >>> generator(3, 0).integers(10, size=3)
-    array([8, 6, 5])
-    """
-    whole(n, "the number of draws", 0)
-    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(whole(seed, "a seed", 0))
 
 
 def _sum(array: Array) -> Array:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import DataError, listing
-from suffice.exponential.arithmetic.values import Array, between, keep, same, show
-from suffice.exponential.protocol.statistic import complete, gather_statistic, refuse_unscanned
-from suffice.exponential.protocol.tables import summary, table
+from suffice.errors import DataError, MissingCells, listing, nearest, quantity, whole
+from suffice.exponential.arithmetic.values import Array, Outside, between, keep, same, show, summary, table
 from suffice.variables import Finite, Variable
 
 
@@ -87,15 +87,20 @@ class Observable(Value):
 
         A family of vectors takes a list of columns, one for each component.
         """
-        columns = self._columns(data, column)
-        return gather_statistic(self, complete(data, columns, self._title), columns, threads)
-
-    def _columns(self, data: Any, column: str | Sequence[str]) -> tuple[str, ...]:
-        refuse_unscanned(data, column, self.bare)
+        if not hasattr(data, "fold"):
+            path = repr(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else "rows"
+            call = f"ef.{self.bare!r}.gather(sf.scan({path}), {column!r})"
+            raise DataError(f"gather reads what scan gives: {call}; not {type(data).__name__}")
         if isinstance(column, str) == bool(self.event_axes):
             wanted = "a list of columns, one for each component" if self.event_axes else "the name of one column"
             raise DataError(f"{self._title} is gathered from {wanted}, not from {column!r}")
-        return (column,) if isinstance(column, str) else tuple(column)
+        columns = (column,) if isinstance(column, str) else tuple(column)
+        rows = complete(data, columns, self._title)
+        step = Gathering(self, columns, [self._meaning(rows.schema[name]) for name in columns])
+        try:
+            return rows.fold(step, threads=threads)
+        except Outside as wrong:  # a row that is refused is named by its place in the data
+            raise DataError(f"{wrong.before} {rows.place(wrong.number, wrong.row)} {wrong.after}") from None
 
     def _meaning(self, variable: Variable) -> npt.NDArray[Any] | None:
         """The x that each code of a finite column stands for; None where the cells are x themselves."""
@@ -105,3 +110,45 @@ class Observable(Value):
                 "declare it Count or Real where its states are numbers"
             )
         return None
+
+
+def complete(data: Any, columns: Sequence[str], title: str) -> Any:
+    """The data of these columns alone, refused where one is not there, has missing cells, or no rows at all."""
+    for name in columns:
+        if name not in data.columns:
+            hint = nearest(str(name), data.columns) or f"; there are {listing(data.columns)}"
+            raise DataError(f"there is no column {name!r}{hint}")
+    rows = data.take(columns).with_numbers(columns)
+    missing = {name: n for name, n in rows.missing.items() if n}
+    if missing:
+        found = ", ".join(f"{n:,} in {name!r}" for name, n in missing.items())
+        raise MissingCells(
+            f"{title} needs a value in every row, and there are missing cells ({found}, of {quantity(rows.n_rows, 'row')}); "
+            f"leave those rows out yourself, for instance by df.dropna(subset={list(missing)!r})"
+        )
+    if rows.n_rows == 0:
+        raise DataError(f"there are no rows to gather the statistic of {title} from")
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Gathering:
+    """The statistic of a block of rows. `meanings` has an array for each column: what its codes are; None for numbers."""
+
+    family: Any
+    columns: Sequence[str]
+    meanings: Sequence[Any]
+
+    def __call__(self, block: Any) -> Any:
+        cells = [block.columns[name] for name in self.columns]
+        values = [c if meaning is None else meaning[c] for c, meaning in zip(cells, self.meanings, strict=True)]
+        try:
+            return self.family._gather_cells(np.stack(values, axis=-1) if self.family.event_axes else values[0], block.weight)
+        except Outside as wrong:
+            raise Outside(wrong.before, wrong.row, wrong.after, block.number) from None
+
+
+def generator(n: Any, seed: int | np.random.Generator) -> np.random.Generator:
+    """The source of n draws, both checked."""
+    whole(n, "the number of draws", 0)
+    return seed if isinstance(seed, np.random.Generator) else np.random.default_rng(whole(seed, "a seed", 0))

@@ -3,14 +3,11 @@
 Normal families keep the mean and the scatter about it, not Σx and Σx², which lose all digits of a mean of 1e9: `Centred` has the
 face of `Totals`, and its totals are those of the family, but it is added by Chan's pairwise update, and the estimates and
 evidences of normal families are made of `centre` and `scatter`.
-
-`gather_statistic` folds a family's statistic over columns of data that have a value in each row.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import reduce, wraps
 from typing import Any, TypeVar, cast
@@ -18,9 +15,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.errors import DataError, MissingCells, ModelError, StatisticsError, listing, nearest, quantity
-from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, read_only, same
-from suffice.exponential.protocol.tables import table
+from suffice.errors import DataError, ModelError, StatisticsError
+from suffice.exponential.arithmetic.values import Array, Outside, checked_weights, observations, read_only, same, table
 from suffice.statistics.moments import Spread, add_exactly, merge_spreads, settle_spread, subtract_spread
 
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -130,11 +126,7 @@ class Totals:
 
 
 def weight_of_statistic(weight: Any, shape: tuple[int, ...]) -> Array:
-    """What a statistic of this shape side by side is multiplied by: numbers from 0 up.
-
-    >>> weight_of_statistic(2, ())
-    array(2.)
-    """
+    """What a statistic of this shape side by side is multiplied by: numbers from 0 up."""
     try:
         w = np.asarray(weight, dtype=np.float64)
     except (TypeError, ValueError):
@@ -346,62 +338,3 @@ def _products(w: Array, off: Array) -> Array:
     if off.shape[-1] <= NARROW:
         return np.asarray(np.einsum("ngi,ngj->gij", weighted, off))
     return np.asarray(np.moveaxis(weighted, 0, -1) @ np.moveaxis(off, 0, 1))
-
-
-def refuse_unscanned(data: Any, column: Any, family: Any) -> None:
-    """Refuse what is not as `scan` gives it, with the call that is right.
-
-    >>> from suffice.exponential import Normal
-    >>> refuse_unscanned("rows.csv", "x", Normal())
-    Traceback (most recent call last):
-    suffice.errors.DataError: gather reads what scan gives: ef.Normal().gather(sf.scan('rows.csv'), 'x'); not str
-    """
-    if not hasattr(data, "fold"):
-        rows = repr(os.fspath(data)) if isinstance(data, (str, os.PathLike)) else "rows"
-        call = f"ef.{family!r}.gather(sf.scan({rows}), {column!r})"
-        raise DataError(f"gather reads what scan gives: {call}; not {type(data).__name__}")
-
-
-def complete(data: Any, columns: Sequence[str], title: str) -> Any:
-    """The data of these columns alone, refused where one is not there, has missing cells, or no rows at all."""
-    for name in columns:
-        if name not in data.columns:
-            hint = nearest(str(name), data.columns) or f"; there are {listing(data.columns)}"
-            raise DataError(f"there is no column {name!r}{hint}")
-    rows = data.take(columns).with_numbers(columns)
-    missing = {name: n for name, n in rows.missing.items() if n}
-    if missing:
-        found = ", ".join(f"{n:,} in {name!r}" for name, n in missing.items())
-        raise MissingCells(
-            f"{title} needs a value in every row, and there are missing cells ({found}, of {quantity(rows.n_rows, 'row')}); "
-            f"leave those rows out yourself, for instance by df.dropna(subset={list(missing)!r})"
-        )
-    if rows.n_rows == 0:
-        raise DataError(f"there are no rows to gather the statistic of {title} from")
-    return rows
-
-
-@dataclass(frozen=True, eq=False)
-class Gathering:
-    """The statistic of a block of rows. `meanings` has an array for each column: what its codes are; None for numbers."""
-
-    family: Any
-    columns: Sequence[str]
-    meanings: Sequence[Any]
-
-    def __call__(self, block: Any) -> Any:
-        cells = [block.columns[name] for name in self.columns]
-        values = [c if meaning is None else meaning[c] for c, meaning in zip(cells, self.meanings, strict=True)]
-        try:
-            return self.family._gather_cells(np.stack(values, axis=-1) if self.family.event_axes else values[0], block.weight)
-        except Outside as wrong:
-            raise Outside(wrong.before, wrong.row, wrong.after, block.number) from None
-
-
-def gather_statistic(family: Any, rows: Any, columns: Sequence[str], threads: int | None) -> Any:
-    """The statistic of columns in one pass; a row that is refused is named by its place in the data."""
-    meanings = [family._meaning(rows.schema[name]) for name in columns]
-    try:
-        return rows.fold(Gathering(family, tuple(columns), meanings), threads=threads)
-    except Outside as wrong:
-        raise DataError(f"{wrong.before} {rows.place(wrong.number, wrong.row)} {wrong.after}") from None

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import ModelError, checked_level
-from suffice.families.chosen.node_kinds import ParameterBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, flat_index
 from suffice.families.protocol.family import Estimate, Interval, Mode
 from suffice.inference.finite.network import CountNode, DistributionNode
@@ -52,16 +51,21 @@ class MemberCpd(Cpd):
         if derived.formula in self.family.kind.statistic:
             j = self.family.kind.statistic.index(derived.formula)
             return self._each(lambda member: member.gradient()[..., j])
+
+        def mean_log_base(member: Any) -> Array:  # 0 where a member is on the edge, and has one value
+            with np.errstate(invalid="ignore"):
+                fixed = np.asarray(member.log_normaliser()) - (member.natural * member.gradient()).sum(axis=-1) - member.entropy()
+            return np.asarray(np.where(np.isnan(fixed), 0.0, fixed))
+
         _, sign = self.family.kind.base or ("", 1.0)
-        return sign * self._each(_mean_log_base)
+        return sign * self._each(mean_log_base)
 
     def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> CountNode:
         return DistributionNode.of(tuple(number[p] for p in self.parents), self.means, self.variances, self._at)
 
     def interval(self, level: float = 0.95) -> dict[str, Interval]:
         """The credible interval of each parameter, by its name."""
-        outside = (1.0 - checked_level(level)) / 2.0
-        lower, upper = self._belief().interval(outside)
+        lower, upper = self._belief().interval(checked_level(level))
         shape = self.parameters.shape
         ends = lower.reshape(shape), upper.reshape(shape)
         return {name: Interval(*(end[..., i] for end in ends)) for i, name in enumerate(self.family.names)}
@@ -73,8 +77,7 @@ class MemberCpd(Cpd):
         if len(family.names) > 1:
             raise ModelError(f"the predictive of {self.child.name!r}, {family!r}, has no formula; draw rows with sample")
         count, total, _ = family.sums(self.child, self.posterior().at(np.array([g])))
-        belief: Any = family.kind.belief(family.distribution, count[0], total[0])
-        return family.distribution.predictive(belief.of_parameter)
+        return family.distribution.predictive(family.kind.belief(family.distribution, count[0], total[0]))
 
     def log_likelihood(self, statistic: Moments) -> float:
         """Σ ln p(x | u) = Σᵤ η·S − N A(η) + Σ ln h(x), from sums alone."""
@@ -87,23 +90,17 @@ class MemberCpd(Cpd):
     def log_prob(self, columns: Columns) -> Array:
         x = np.asarray(columns[self.child.name], dtype=np.float64)
         rows = flat_index(columns, self.parent_variables, len(x))
-        values = self._few_values(x)
-        if values is None:
+        few = len(x) / (4.0 * self.parameters.size)
+        small = self.family.kind.whole and len(x) > 0 and 0.0 <= float(x.min()) <= float(x.max()) < few
+        if not small or not np.array_equal(values := x.astype(np.int64), x):
             return np.asarray(self._at_rows(rows).log_prob(x), dtype=np.float64)
+        # Whole numbers so small and so many that each is looked up sooner than computed.
         width = int(values.max()) + 1
         pairs = rows * width + values
         counts = np.bincount(pairs)
         logs, known = np.empty(len(counts)), np.flatnonzero(counts)
         logs[known] = self._at_rows(known // width).log_prob((known % width).astype(np.float64))
         return np.asarray(logs[pairs])
-
-    def _few_values(self, x: Array) -> Ints | None:
-        """Whole numbers, if they are so small and so many that each is looked up sooner than computed."""
-        most = len(x) / (4.0 * self.parameters.size)
-        if not self.family.kind.whole or not len(x) or not 0.0 <= float(x.min()) <= float(x.max()) < most:
-            return None
-        values = x.astype(np.int64)
-        return values if np.array_equal(values, x) else None
 
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         """Numbers for n rows whose parents are in `columns`."""
@@ -138,13 +135,13 @@ class MemberCpd(Cpd):
         count, total, _ = self.family.sums(self.child, imagined.at(np.arange(self.means.size)))
         lines = self.parameters.reshape(-1, len(self.family.names))
         if isinstance(how, Mode) and lines.shape[1] == 1:
-            belief: Any = self.family.kind.belief(self.family.distribution, count, total)
-            return float(np.sum(belief.of_parameter.log_prob(lines[:, 0])))
+            return float(np.sum(self.family.kind.belief(self.family.distribution, count, total).log_prob(lines[:, 0])))
         return float(self.family.kind.log_likelihood(self.family.member(lines), count, total).sum())
 
-    def _belief(self) -> ParameterBelief:
-        belief: ParameterBelief = self.family.belief(self.child, self.posterior().at(np.arange(self.means.size)))
-        return belief
+    def _belief(self) -> Any:
+        """What is known of the parameters after seen and imagined rows."""
+        count, total, _ = self.family.sums(self.child, self.posterior().at(np.arange(self.means.size)))
+        return self.family.kind.belief(self.family.distribution, count, total)
 
     def _each(self, what: Any) -> Array:
         """A number for each configuration; NaN where there are no parameters."""
@@ -180,10 +177,3 @@ class MemberCpd(Cpd):
 
     def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
         return list(self.family.names), self.parameters.reshape(-1, self.parameters.shape[-1])[:limit].tolist()
-
-
-def _mean_log_base(member: Any) -> Array:
-    """E[ln h(x)]; 0 where a member is on the edge, and has one value."""
-    with np.errstate(invalid="ignore"):
-        fixed = np.asarray(member.log_normaliser()) - (member.natural * member.gradient()).sum(axis=-1) - member.entropy()
-    return np.asarray(np.where(np.isnan(fixed), 0.0, fixed))

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from suffice.errors import FitError, FormatError, ModelError, StatisticsError, SufficeError
 from suffice.errors.remedies import BY_MEAN, CONJUGATE, as_family, of_python
 from suffice.families.chosen.exponential_cpd import MemberCpd
-from suffice.families.chosen.node_kinds import NodeKind, ParameterBelief, distribution_of, kind_of
+from suffice.families.chosen.node_kinds import NodeKind, distribution_of, kind_of
 from suffice.families.protocol.cpd import frame
 from suffice.families.protocol.family import Array, Estimate, Mode, split
 from suffice.registry import find
@@ -120,13 +120,7 @@ class ExponentialCpd(MemberCpd):
 
 @dataclass(frozen=True, repr=False)
 class ExponentialNode:
-    """The family of nodes of one distribution, by their finite parents.
-
-    >>> from suffice.exponential import Gamma
-    >>> family = ExponentialNode(Gamma())
-    >>> family, family.needs(family.variable("wait"), []).derived
-    (Gamma(), (RowFormula(column='wait', formula='ln x', n=0.0),))
-    """
+    """The family of nodes of one distribution, by their finite parents."""
 
     distribution: Any
 
@@ -239,11 +233,6 @@ class ExponentialNode:
         """The other way."""
         return np.stack([np.asarray(getattr(members, name), dtype=np.float64) for name in self.names], axis=-1)
 
-    def belief(self, child: Variable, moments: Moments) -> ParameterBelief:
-        """What is known of the parameters after seen and imagined rows."""
-        count, total, _ = self.sums(child, moments)
-        return self.kind.belief(self.distribution, count, total)
-
     def imagine_rows(self, child: Variable, parents: Sequence[Variable], count: float, mean: Array) -> Moments:
         """So many imagined rows everywhere, whose T average to these numbers; they have no Σ ln h(x), a constant of the data."""
         request = self.needs(child, parents)
@@ -284,15 +273,11 @@ class ExponentialNode:
         try:
             return self.distribution.from_mean(mean)
         except SufficeError:
-            for key, own in zip(keys.tolist(), mean, strict=True):
-                self._check(child, finite, key, own)
-            raise
-
-    def _check(self, child: Variable, finite: Sequence[Finite], key: int, mean: Array) -> None:
-        try:
-            self.distribution.from_mean(mean)
-        except SufficeError:
-            where = f" at {describe(key, finite)}" if finite else ""
+            if len(keys) != 1:
+                for i in range(len(keys)):
+                    self._members(child, finite, keys[i : i + 1], mean[i : i + 1])
+                raise
+            where = f" at {describe(int(keys[0]), finite)}" if finite else ""
             alone = f"leave it out{of_python(', or imagine others beside them: prior=Conjugate(1, mean=...)')}"
             raise FitError(
                 f"{child.name!r}{where} cannot be fitted as {self!r}: its values do not vary, or are all at the edge of what is "
@@ -302,7 +287,7 @@ class ExponentialNode:
     def _modes(self, child: Variable, finite: Sequence[Finite], keys: Ints, count: Array, total: Array) -> Array:
         """The parameters of largest posterior density; where there are none is refused by its configuration."""
         try:
-            return self.kind.belief(self.distribution, count, total).mode()
+            return np.reshape(self.kind.belief(self.distribution, count, total).mode, (len(keys), -1))
         except SufficeError as error:
             if len(keys) > 1:
                 for i in range(len(keys)):

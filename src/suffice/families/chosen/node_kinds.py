@@ -1,68 +1,50 @@
 """What a distribution of `suffice.exponential` has to say besides, to be a node: which columns its statistic is a sum of, how its
 parameters follow from a mean and a variance, what is believed of them after some rows, and its words.
 
-A kind is a class with a word; to define it is all that a further distribution costs.
+A kind is a class with a word; to define it is all that a further distribution costs. Priors of such nodes are imagined rows
+(`Conjugate`), or a conjugate prior itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from suffice.basis.libraries import sc, st
-from suffice.errors import FitError
+from suffice.errors import FitError, ModelError
 from suffice.exponential import Beta, Binomial, Exponential, Gamma, Geometric, NegativeBinomialKnownSize
 from suffice.exponential import Poisson as PoissonCounts
-from suffice.exponential.arithmetic.values import Array, Interval
+from suffice.exponential.arithmetic.values import Array, Interval, tail
 from suffice.exponential.pairs import PairBelief
-from suffice.exponential.protocol.family import ConjugatePrior as ParameterPrior
 from suffice.exponential.protocol.family import ExponentialFamily as Distribution
 from suffice.exponential.protocol.statistic import Totals
+from suffice.families.protocol.family import Prior, check_positive
 from suffice.registry import Named, find
+from suffice.statistics import Moments, Statistics
+from suffice.variables import Distributed, Finite, Variable
+
+PRIORS: dict[str, Any] = {"Gamma": Gamma, "Beta": Beta}
+"""The conjugate priors of distributions with one parameter."""
 
 MIDDLE = 0.9
 """A variance of a share is taken for at most this part of the largest that there is."""
 
 
-class ParameterBelief(Protocol):
-    """What is known of the parameters of many members side by side, after imagined and seen rows."""
-
-    def mode(self) -> Array: ...
-    def interval(self, outside: float) -> Interval: ...
-    def sample(self, n: int, rng: np.random.Generator) -> Array: ...
-
-
-@dataclass(frozen=True)
-class ClosedBelief:
-    """A conjugate distribution, Gamma or Beta, of the one parameter of each member."""
-
-    of_parameter: Any
-
-    def mode(self) -> Array:
-        return np.asarray(self.of_parameter.mode, dtype=np.float64)[..., None]
-
-    def interval(self, outside: float) -> Interval:
-        lower, upper = self.of_parameter.interval(1.0 - 2.0 * outside)
-        return Interval(np.asarray(lower)[..., None], np.asarray(upper)[..., None])
-
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        return np.asarray(self.of_parameter.sample(n, rng))[..., None]
-
-
 @dataclass(frozen=True, eq=False)
 class PairBeliefs:
-    """The two parameters of each member, by `PairBelief`."""
+    """The two parameters of each member, by `PairBelief`; it answers as the conjugate priors of one parameter do."""
 
     each: tuple[PairBelief, ...]
 
+    @property
     def mode(self) -> Array:
         return np.array([belief.mode for belief in self.each])
 
-    def interval(self, outside: float) -> Interval:
-        ends = np.array([[belief.interval(j, outside) for j in (0, 1)] for belief in self.each])
+    def interval(self, level: float) -> Interval:
+        ends = np.array([[belief.interval(j, tail(level)) for j in (0, 1)] for belief in self.each])
         return Interval(ends[..., 0], ends[..., 1])
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
@@ -103,13 +85,9 @@ class NodeKind(Named):
         eta = np.where(total == 0.0, 0.0, member.natural)
         return np.asarray((eta * total).sum(axis=-1) - count * np.asarray(member.log_normaliser()))
 
-    def belief(self, distribution: Any, count: Array, total: Array) -> ParameterBelief:
-        """What rows leave behind of the parameters."""
-        return ClosedBelief(self._parameter(distribution, count, total))
-
     def log_evidence(self, distribution: Any, imagined: tuple[Array, Array], seen: tuple[Array, Array]) -> Array:
         """ln ∫ p(seen | θ) p(θ | imagined) dθ of each member, but for Σ ln h(x)."""
-        prior = self._parameter(distribution, *imagined)
+        prior = self.belief(distribution, *imagined)
         return np.asarray(prior.evidence(distribution.increment(_totals(distribution, *seen)), np.zeros(1)))
 
     def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]:
@@ -120,8 +98,9 @@ class NodeKind(Named):
         """The members as scipy has them, with `cdf`, `sf` and `ppf`."""
         raise NotImplementedError
 
-    def _parameter(self, distribution: Any, count: Array, total: Array) -> Any:
-        """The conjugate distribution of the parameter: that of these rows, without a prior of its own."""
+    def belief(self, distribution: Any, count: Array, total: Array) -> Any:
+        """What is known of the parameters of members side by side after seen and imagined rows, with `mode`, `interval` and
+        `sample`: of one parameter the conjugate distribution, without a prior of its own."""
         learned = distribution.increment(_totals(distribution, count, total))
         alpha = learned if isinstance(learned, tuple) else tuple(np.moveaxis(learned, -1, 0))
         if not all((np.asarray(a) > 0.0).all() for a in alpha):
@@ -129,7 +108,7 @@ class NodeKind(Named):
                 f"the prior of {distribution!r} imagines rows that are all at the edge of what is possible, and is improper: "
                 "give imagined rows of another mean, or the conjugate prior itself"
             )
-        return {"Gamma": Gamma, "Beta": Beta}[distribution.prior](*alpha)
+        return PRIORS[distribution.prior](*alpha)
 
 
 def _totals(distribution: Any, count: Array, total: Array) -> Totals:
@@ -210,7 +189,7 @@ class NegativeBinomialKind(NodeKind):
 class PairKind(NodeKind):
     """A distribution of two positive parameters, whose conjugate prior has no closed form."""
 
-    def belief(self, distribution: Any, count: Array, total: Array) -> ParameterBelief:
+    def belief(self, distribution: Any, count: Array, total: Array) -> PairBeliefs:
         each = zip(np.atleast_1d(count), np.atleast_2d(total), strict=True)
         return PairBeliefs(tuple(PairBelief.of(distribution, float(n), t) for n, t in each))
 
@@ -258,25 +237,12 @@ class BetaKind(PairKind):
 
 
 def kind_of(distribution: Any) -> NodeKind | None:
-    """The kind of a distribution; None where it cannot be a node.
-
-    >>> kind_of(Gamma()).word, kind_of(2)
-    ('gamma', None)
-    """
+    """The kind of a distribution; None where it cannot be a node."""
     return _kinds.get(type(distribution))
 
 
-def is_parameter_prior(prior: object) -> bool:
-    """Whether this is a conjugate prior of `suffice.exponential` with its parameters."""
-    return isinstance(prior, ParameterPrior) and all(getattr(prior, name) is not None for name in prior.names)
-
-
 def distribution_of(word: str, constants: Mapping[str, float]) -> Any:
-    """The distribution of a word, with its known number.
-
-    >>> distribution_of("binomial", {"n": 12})
-    Binomial(n=12)
-    """
+    """The distribution of a word, with its known number."""
     kind = find("distributions", word)
     needed = {kind.constant} if kind.constant else set()
     if set(constants) != needed:
@@ -284,3 +250,108 @@ def distribution_of(word: str, constants: Mapping[str, float]) -> Any:
         raise FitError(f"the distribution {word} {wants}: {kind.of.__name__}({f'{kind.constant}=…' if kind.constant else ''})")
     known = {f.name for f in fields(kind.of)}
     return kind.of(**{name: value for name, value in constants.items() if name in known})
+
+
+@dataclass(frozen=True)
+class Conjugate(Prior):
+    """A prior of nodes whose distribution was chosen: `count` imagined rows, at each configuration of the parents.
+
+    The imagined rows are, on average, as all rows are; `mean` is a distribution with parameters, as which they are instead, or
+    the mean of the statistic T(x) of its exponential family.
+
+    >>> from suffice.exponential import Exponential
+    >>> Conjugate(2.0, Exponential(0.5))
+    Conjugate(count=2.0, mean=(2.0,))
+    """
+
+    worth = "count"
+    word = "conjugate"
+    types = ("Conjugate",)
+    after_colon = ("count", float)
+
+    count: float = 1.0
+    mean: Any = None
+
+    def __post_init__(self) -> None:
+        check_positive("the count of Conjugate", self.count)
+        object.__setattr__(self, "mean", _plain(self.mean))
+
+    def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> Conjugate:
+        chosen = {n: v for n, v in variables.items() if isinstance(v, Distributed)}
+        if self.mean is not None and not isinstance(self.mean, Mapping):
+            return replace(self, mean=dict.fromkeys(chosen, self.mean))
+        mean = dict(self.mean or {})
+        for n, v in chosen.items():
+            if n not in mean:
+                count, total, _ = v.family.sums(v, statistics.answer(v.family.needs(v, [])))
+                if not count.sum() > 0:
+                    raise FitError(f"there are no values of {n!r} to imagine rows by; give Conjugate its mean")
+                mean[n] = tuple((total.sum(axis=0) / count.sum()).tolist())
+        return replace(self, mean={n: mean[n] for n in chosen})
+
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
+        if not isinstance(child, Distributed) or not all(isinstance(p, Finite) for p in parents):
+            return None
+        mean = self.mean[child.name] if isinstance(self.mean, Mapping) else self.mean
+        if mean is None:
+            raise FitError("Conjugate takes its defaults from data; give its mean, or bind it with statistics first")
+        names = child.family.kind.statistic
+        if len(mean) != len(names):
+            raise FitError(
+                f"the mean of Conjugate for {child.name!r}, {child.family!r}, needs {len(names)} numbers, not {mean!r}"
+            )
+        found: Moments = child.family.imagine_rows(child, parents, self.count, np.array(mean))
+        return found
+
+
+@dataclass(frozen=True)
+class ParameterPrior(Prior):
+    """A distribution of `suffice.exponential` as the prior of a parameter: Gamma of rates, Beta of probabilities."""
+
+    types = ("ParameterPrior",)
+
+    distribution: str
+    parameters: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parameters", tuple(float(p) for p in self.parameters))
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> ParameterPrior:
+        return cls(d["distribution"] if "distribution" in d else d["word"], d["parameters"])  # as it was called before
+
+    @classmethod
+    def of(cls, prior: Any) -> ParameterPrior:
+        numbers = [getattr(prior, name) for name in prior.names]
+        if any(np.ndim(x) for x in numbers):
+            raise FitError(
+                f"the prior of a node has single numbers, the same for each configuration of its parents, not {prior!r}"
+            )
+        return cls(type(prior).__name__, tuple(numbers))
+
+    def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
+        if not isinstance(child, Distributed) or not all(isinstance(p, Finite) for p in parents):
+            return None
+        chosen = child.family.distribution
+        if chosen.prior != self.distribution:
+            return None
+        count, total = child.family.kind.imagine_rows(chosen, PRIORS[self.distribution](*self.parameters))
+        found: Moments = child.family.imagine_rows(child, parents, float(count), np.asarray(total) / count)
+        return found
+
+
+def _plain(mean: Any) -> Any:
+    """E[T] as plain numbers, of a distribution that of itself."""
+    if mean is None:
+        return None
+    if isinstance(mean, Mapping):
+        return {str(node): _plain(own) for node, own in mean.items()}
+    if kind_of(mean) is not None:
+        try:
+            return tuple(np.asarray(mean.mean_parameters).tolist())
+        except ModelError as error:
+            raise FitError(f"the mean of Conjugate is a distribution with parameters: {error}") from None
+    try:
+        return tuple(float(m) for m in np.atleast_1d(np.asarray(mean, dtype=np.float64)))
+    except (TypeError, ValueError):
+        raise FitError(f"the mean of Conjugate is a distribution, or numbers, not {mean!r}") from None

@@ -21,10 +21,9 @@ import numpy as np
 from suffice.errors import FitError, listing, nearest, note
 from suffice.errors.remedies import BINS, PARTIAL, POOLED, SEPARATE, by_evidence
 from suffice.families.hierarchical.random_effects import RandomEffects
-from suffice.families.priors.pooling import LOWEST, checked_strength, common_strength, highest, pool_rows
-from suffice.families.priors.prior import Node, Prior, all_finite, in_order, prior_of
+from suffice.families.priors.empirical_bayes import LOWEST, checked_strength, common_strength, highest, pool_rows
 from suffice.families.priors.priors import same_rows
-from suffice.families.protocol.family import Array
+from suffice.families.protocol.family import Array, Node, Prior, all_finite, in_order, prior_of
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import checked_cells, n_configurations, sizes
 from suffice.statistics.file import array_of, flat
@@ -286,12 +285,7 @@ class PartialPooling(Prior):
 
 
 def common(counts: Array, strength: float | None = None) -> tuple[float, Array]:
-    """The strength of counts [u, g, x], for all u, and the mean [u, x] of each u.
-
-    >>> s, m = common(np.array([[[8.0, 2.0], [3.0, 7.0], [6.0, 4.0], [1.0, 9.0]]]), strength=4.0)
-    >>> s, m.round(2)
-    (4.0, array([[0.45, 0.55]]))
-    """
+    """The strength of counts [u, g, x], for all u, and the mean [u, x] of each u."""
     strength = common_strength(counts) if strength is None else strength
     return strength, np.array([pool_rows(rows, strength).mean for rows in counts])
 

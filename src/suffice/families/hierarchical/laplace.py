@@ -12,6 +12,21 @@ Adding the same to all ηₖ changes no θ: in that direction posterior and prio
 So nothing depends on the choice of a state of reference. As A is a diagonal less a rank of one, all costs O(K) a row, and nothing
 cancels, however large the counts are.
 
+Effects that have a covariance Σ are η ~ Normal(m, Σ), P = Σ⁻¹ (`JointLaplace`); along 1 posterior and prior are the same, too:
+
+    ℓ(η)          Σ nₖ ln θₖ − ½ (η − m)ᵀ P (η − m)                  1ᵀP(η − m) = 0 at its maximum η̂
+    A             −ℓ″(η̂) = N (diag θ − θθᵀ) + P = B − N θθᵀ,        B = D + P,  D = N diag θ
+    A⁻¹g          B⁻¹g + B⁻¹θ N (θᵀB⁻¹g) / r,                        r = 1 − N θᵀB⁻¹θ = θᵀB⁻¹P1, which does not cancel
+    evidence      ln Z ≈ ℓ(η̂) − ½ ln det ΣA,                         ln det ΣA = ln det(I + D^½ Σ D^½) + ln r
+
+Mean and covariance of the prior are found by the evidence of the rows that were drawn from it (`normal_of_rows`),
+
+    (m, Σ) = argmax Σᵤ ln Z(nᵤ | m, Σ),   ln Z by Laplace
+
+in K − 1 orthonormal contrasts, Σ = L Lᵀ + least · I: where rows differ no more than chance makes them, L is 0. The start is a
+fixed point of EM with Laplace's normal in the E-step, m = mean of η̂ᵤ, Σ = mean of Aᵤ⁻¹ + (η̂ᵤ − m)(η̂ᵤ − m)ᵀ, from which L-BFGS
+climbs to the maximum, with derivatives by differences; of more than MOST states the fixed point is taken.
+
 Aitchison & Shen 1980, Logistic-normal distributions, Biometrika 67, p. 261; MacKay 1998, Choice of basis for Laplace
 approximation, Machine Learning 33, p. 77.
 """
@@ -20,11 +35,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import so
 from suffice.errors import FitError
 from suffice.families.protocol.family import Array
 
@@ -40,13 +56,7 @@ NUMBERS = 2**21
 
 @dataclass(frozen=True, eq=False)
 class Laplace:
-    """The posterior of each row of `counts` (row × state), given the prior means of the effects and their variance.
-
-    >>> rows = Laplace(np.array([[3.0, 1.0], [0.0, 0.0]]), np.zeros(2), 1.0)
-    >>> rows.probs.round(4)
-    array([[0.6645, 0.3355],
-           [0.5   , 0.5   ]])
-    """
+    """The posterior of each row of `counts` (row × state), given the prior means of the effects and their variance."""
 
     counts: Array
     mean: Array
@@ -174,11 +184,7 @@ class Laplace:
 
 
 def softmax(eta: Array) -> Array:
-    """exp η / Σ exp η along the last axis.
-
-    >>> softmax(np.array([1000.0, 1000.0]))
-    array([0.5, 0.5])
-    """
+    """exp η / Σ exp η along the last axis."""
     shares = np.exp(eta - eta.max(axis=-1, keepdims=True))
     return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
@@ -197,3 +203,140 @@ def bend(d: Array) -> Array:
     small = np.where(np.abs(d) < 0.05, d, 0.0)
     series = small**2 / 2 * (1 + small / 3 * (1 + small / 4 * (1 + small / 5 * (1 + small / 6 * (1 + small / 7)))))
     return np.asarray(np.where(np.abs(d) < 0.05, series, np.expm1(np.minimum(d, 700.0)) - d))
+
+
+@dataclass(frozen=True, eq=False)
+class JointLaplace(Laplace):
+    """The posterior of each row of `counts`, given the prior means of the effects and their `covariance`; `variance` is its mean
+    diagonal, for a first guess.
+    """
+
+    covariance: Array | None = None
+
+    @classmethod
+    def of(cls, counts: Array, mean: Array, covariance: Array) -> JointLaplace:
+        """With a covariance of all states."""
+        return cls(counts, mean, float(np.trace(covariance)) / len(covariance), None, covariance)
+
+    @cached_property
+    def precision(self) -> Array:
+        assert self.covariance is not None
+        return np.asarray(np.linalg.inv(self.covariance), dtype=np.float64)
+
+    def pull(self, off: Array) -> Array:
+        return np.asarray(off @ self.precision)
+
+    @cached_property
+    def log_det(self) -> Array:
+        root = np.sqrt(self.total * self.probs)
+        inner = np.eye(root.shape[1]) + root[:, :, None] * self.covariance * root[:, None, :]
+        return np.asarray(np.linalg.slogdet(inner)[1] + np.log(self._rest(self.probs)))
+
+    def newton_step(self, eta: Array) -> Array:
+        theta = softmax(eta)
+        x = self._inverse(theta, self.gradient(eta))
+        share = self.total * (theta * x).sum(axis=1, keepdims=True) / self._rest(theta)[:, None]
+        return np.asarray(x + share * self._inverse(theta, theta))
+
+    @property
+    def spread(self) -> Array:
+        """A⁻¹, the covariance of Laplace's normal, of each row."""
+        theta, K = self.probs, self.counts.shape[1]
+        inverse = np.stack([self._inverse(theta, np.broadcast_to(e, theta.shape)) for e in np.eye(K)], axis=2)
+        v = self._inverse(theta, theta)
+        return np.asarray(inverse + (self.total / self._rest(theta)[:, None])[:, :, None] * v[:, :, None] * v[:, None, :])
+
+    def _rest(self, theta: Array) -> Array:
+        """r = θᵀB⁻¹P1."""
+        along = np.broadcast_to(self.precision.sum(axis=1), theta.shape)
+        return np.asarray((theta * self._inverse(theta, along)).sum(axis=1))
+
+    def _inverse(self, theta: Array, g: Array) -> Array:
+        """B⁻¹g, the matrix scaled to unit diagonal before."""
+        B = self.precision + (self.total * theta)[:, :, None] * np.eye(theta.shape[1])
+        scale = 1.0 / np.sqrt(np.diagonal(B, axis1=1, axis2=2))
+        scaled = B * scale[:, :, None] * scale[:, None, :]
+        return np.asarray(np.linalg.solve(scaled, (g * scale)[..., None])[..., 0] * scale)
+
+
+LOWEST, HIGHEST = 1e-3, 1e3
+"""No variance is chosen outside."""
+
+
+MOST = 8
+"""Of more states the fixed point of EM is taken."""
+
+
+class EffectNormal(NamedTuple):
+    """A normal distribution of effects, and the least variance of a contrast of them."""
+
+    mean: Array
+    covariance: Array
+    least: float
+
+
+def contrasts(K: int) -> Array:
+    """K − 1 orthonormal vectors that sum to 0, as columns."""
+    H = np.zeros((K, K - 1))
+    for j in range(K - 1):
+        H[: j + 1, j], H[j + 1, j] = 1.0 / (j + 1), -1.0
+        H[:, j] /= np.linalg.norm(H[:, j])
+    return H
+
+
+def spread_of(inner: Array, H: Array) -> Array:
+    """The covariance of all effects with this one of the contrasts; along 1, where it does not matter, as large as on average."""
+    K = len(H)
+    return np.asarray(H @ inner @ H.T + np.trace(inner) / (K - 1) / K * np.ones((K, K)))
+
+
+def normal_of_rows(table: Array, mean: Array | None = None) -> EffectNormal:
+    """The normal distribution of effects with the largest evidence of these rows of counts; a mean that is given is kept."""
+    rows, repeats = np.unique(table, axis=0, return_counts=True)
+    times = repeats.astype(np.float64)
+    H = contrasts(table.shape[1])
+    m, S = _fixed_point(rows, times, H, mean)
+    if table.shape[1] <= MOST:
+        m, S = _climb(rows, times, H, m, S, mean)
+    return EffectNormal(H @ m, spread_of(S, H), float(np.linalg.eigvalsh(S)[0]))
+
+
+def _fixed_point(rows: Array, times: Array, H: Array, mean: Array | None) -> tuple[Array, Array]:
+    """Mean and covariance of the contrasts."""
+    weight = times / times.sum()
+    m, S = np.zeros(H.shape[1]) if mean is None else H.T @ mean, np.eye(H.shape[1])
+    for _ in range(STEPS):
+        at = JointLaplace.of(rows, H @ m, spread_of(S, H))
+        effects, spread = at.effects @ H, np.einsum("ki,ukl,lj->uij", H, at.spread, H)
+        new = weight @ effects if mean is None else m
+        off = effects - new
+        inner = np.einsum("u,uij->ij", weight, spread + off[:, :, None] * off[:, None, :])
+        values, vectors = np.linalg.eigh(inner)
+        inner = (vectors * np.clip(values, LOWEST, HIGHEST)) @ vectors.T
+        done = np.abs(inner - S).max() <= 1e-6 * np.abs(S).max() and np.abs(new - m).max() <= 1e-6
+        m, S = new, inner
+        if done:
+            break
+    return m, S
+
+
+def _climb(rows: Array, times: Array, H: Array, m: Array, S: Array, mean: Array | None) -> tuple[Array, Array]:
+    """From there to the maximum of the evidence."""
+    k = len(m)
+    below = np.tril_indices(k)
+    free = 0 if mean is not None else k
+
+    def parts(x: Array) -> tuple[Array, Array]:
+        L = np.zeros((k, k))
+        L[below] = x[free:]
+        return (x[:free] if free else m), L @ L.T + LOWEST * np.eye(k)
+
+    def loss(x: Array) -> float:
+        own, inner = parts(x)
+        return -float(times @ JointLaplace.of(rows, H @ own, spread_of(inner, H)).log_evidence)
+
+    start = np.linalg.cholesky(S - LOWEST * np.eye(k) + 1e-6 * np.eye(k))[below]
+    reach = np.sqrt(HIGHEST)
+    bounds = [(None, None)] * free + [(-reach, reach)] * len(start)
+    found = so.minimize(loss, np.concatenate([m[:free], start]), method="L-BFGS-B", bounds=bounds, options={"maxiter": 200})
+    return parts(found.x)

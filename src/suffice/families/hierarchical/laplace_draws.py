@@ -16,6 +16,11 @@ their distribution functions. Quantiles take quasi-random points, always the sam
 
 Densities on a line are taken as exp of straight pieces between points, whose mass is w (exp b − exp a) / (b − a) over a width w.
 Such pieces follow a log-concave density closely: its tails are nearly lines, and its cliffs lie between two points.
+
+Effects with a covariance are drawn by elliptical slice sampling (Murray, Adams & MacKay 2010, AISTATS, p. 541), by turns with the
+prior and with Laplace's normal in the place of its Gaussian (Nishihara, Murray & Adams 2014, J. Machine Learning Research 15, p.
+2087): the one reaches the tails of states that were never seen, the other moves where counts are large. Both leave the posterior
+as it is.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
-from suffice.families.hierarchical.laplace import NUMBERS, Laplace, bend, softmax
+from suffice.families.hierarchical.laplace import NUMBERS, JointLaplace, Laplace, bend, softmax
 from suffice.families.protocol.family import Array
 
 Places = npt.NDArray[np.intp]
@@ -47,26 +52,20 @@ DEEP = 35.0
 
 
 def quantiles(rows: Laplace, tail: float) -> tuple[Array, Array]:
-    """The quantiles `tail` and 1 − `tail` of each probability of each row.
-
-    >>> lower, upper = quantiles(Laplace(np.array([[0.0, 0.0]]), np.zeros(2), 1.0), 0.025)
-    >>> lower.round(2), upper.round(2)
-    (array([[0.06, 0.06]]), array([[0.94, 0.94]]))
-    """
+    """The quantiles `tail` and 1 − `tail` of each probability of each row."""
     ends, K = np.empty((2, *rows.counts.shape)), rows.counts.shape[1]
-    points = None if K == 2 else spread_out(K + 1)[:, None]
+    points = np.zeros(0)
+    if K > 2:  # more even than random ones
+        from scipy.stats.qmc import Sobol
+
+        points = np.clip(Sobol(K + 1, seed=0).random(POINTS), 1e-12, 1.0 - 1e-12)[:, None]
     for some in _blocks(rows, POINTS):
-        part = rows.some(some)
-        ends[:, some] = _of_two(part, tail) if points is None else _of_block(part, points, tail)
+        ends[:, some] = _of_two(rows.some(some), tail) if K == 2 else _of_block(rows.some(some), points, tail)
     return ends[0], ends[1]
 
 
 def draw_rows(rows: Laplace, n: int, rng: np.random.Generator) -> Array:
-    """n random draws of each row: [n, row, state].
-
-    >>> draw_rows(Laplace(np.array([[8.0, 2.0]]), np.zeros(2), 1.0), 1000, np.random.default_rng(0)).mean(axis=0).round(1)
-    array([[0.7, 0.3]])
-    """
+    """n random draws of each row: [n, row, state]."""
     points = rng.random((n, len(rows.counts), rows.counts.shape[1] + 1))
     theta = np.empty((n, *rows.counts.shape))
     for some in _blocks(rows, n):
@@ -199,19 +198,15 @@ class _Effects:
         known, v = _lambdas(self.rows)[:, None], self.rows.variance
         self.moved = e = _solve_shift(v * known, self.delta[..., None])
         log_rate = np.log(known) + e
-        self.left, self.right = _reaches(log_rate, v)
-        at, height = self._points(log_rate)
+        at = both_sides(*_reaches(log_rate, v), SIDE)
+        L = log_rate[..., None]
+        far = np.abs(at) >= 0.05
+        bent = np.exp(np.minimum(L + at, 700.0)) - np.exp(L) * (1.0 + at)
+        bent = np.where(far, bent, np.exp(L) * bend(np.where(far, 0.0, at)))
+        height = np.maximum(-bent - at**2 / (2.0 * v), -700.0)
         self.lines = Lines(at.reshape(-1, at.shape[-1]), height.reshape(-1, at.shape[-1]))
         mode = known * bend(e) + (e - self.delta[..., None]) ** 2 / (2.0 * v)
-        self.log_density = np.asarray((self.lines.log_mass.reshape(e.shape) - mode).sum(axis=-1))
-
-    def _points(self, log_rate: Array) -> tuple[Array, Array]:
-        """Points on both sides of the mode, denser at the mode and at the ends, where there may be a cliff; and ln p there."""
-        d = both_sides(self.left, self.right, SIDE)
-        L = log_rate[..., None]
-        far = np.abs(d) >= 0.05
-        bent = np.where(far, np.exp(np.minimum(L + d, 700.0)) - np.exp(L) * (1.0 + d), np.exp(L) * bend(np.where(far, 0.0, d)))
-        return d, np.maximum(-bent - d**2 / (2.0 * self.rows.variance), -700.0)
+        self.log_density = np.asarray((np.log(self.lines.mass.sum(axis=1)).reshape(e.shape) - mode).sum(axis=-1))
 
 
 def _solve_shift(c: Array, delta: Array) -> Array:
@@ -233,25 +228,9 @@ def _reaches(log_rate: Array, variance: float) -> tuple[Array, Array]:
     return left, right
 
 
-def spread_out(dimensions: int) -> Array:
-    """Points of the unit cube, more even than random ones.
-
-    >>> spread_out(3).shape
-    (2048, 3)
-    """
-    from scipy.stats.qmc import Sobol
-
-    return np.asarray(np.clip(Sobol(dimensions, seed=0).random(POINTS), 1e-12, 1.0 - 1e-12))
-
-
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """Densities of which ln p, up to a constant of each, is `height` [density, point] at the points `at`.
-
-    >>> one = Lines(np.array([[0.0, 1.0, 50.0]]), np.array([[0.0, -1.0, -50.0]]))
-    >>> one.log_mass.round(6), one.quantiles(np.array([0]), np.array([0.5])).round(6)
-    (array([0.]), array([0.693147]))
-    """
+    """Densities of which ln p, up to a constant of each, is `height` [density, point] at the points `at`."""
 
     at: Array
     height: Array
@@ -263,10 +242,6 @@ class Lines:
         top = np.maximum(self.height[:, 1:], self.height[:, :-1])
         return np.asarray(np.diff(self.at) * np.exp(top) * -np.expm1(-fall) / fall)
 
-    @property
-    def log_mass(self) -> Array:
-        return np.asarray(np.log(self.mass.sum(axis=1)))
-
     def quantiles(self, which: Places, shares: Array) -> Array:
         """The points of these densities below which such shares of their mass lie."""
         i, share = pieces_at(self.mass, which, shares)
@@ -276,11 +251,7 @@ class Lines:
 
 
 def pieces_at(mass: Array, which: Places, shares: Array) -> tuple[Places, Array]:
-    """The pieces, counted through all rows of `mass`, in which such shares of a row are reached, and the share of that piece.
-
-    >>> pieces_at(np.array([[1.0, 3.0], [2.0, 2.0]]), np.array([0, 1]), np.array([0.625, 0.25]))
-    (array([1, 2]), array([0.5, 0.5]))
-    """
+    """The pieces, counted through all rows of `mass`, in which such shares of a row are reached, and the share of that piece."""
     n = mass.shape[1]
     below = np.cumsum(mass, axis=1)
     below /= below[:, -1:]
@@ -292,11 +263,7 @@ def pieces_at(mass: Array, which: Places, shares: Array) -> tuple[Places, Array]
 
 
 def both_sides(left: Array, right: Array, n: int) -> Array:
-    """Points from −left to right, n pieces on each side of 0, denser there and at the ends, where there may be a cliff.
-
-    >>> both_sides(np.array(1.0), np.array(2.0), 2)
-    array([-1. , -0.5,  0. ,  1. ,  2. ])
-    """
+    """Points from −left to right, n pieces on each side of 0, denser there and at the ends, where there may be a cliff."""
     t = 0.5 - 0.5 * np.cos(np.linspace(0.0, np.pi, n + 1))
     return np.concatenate([-left[..., None] * t[:0:-1], right[..., None] * t], axis=-1)
 
@@ -307,3 +274,104 @@ def _along(rise: Array, share: Array) -> Array:
     down, q = -np.abs(up), np.where(up > 0, 1.0 - share, share)
     x = np.log1p(q * np.expm1(down)) / down
     return np.asarray(np.where(up > 0, 1.0 - x, x))
+
+
+SWEEPS = 12
+"""Steps of each kind from Laplace's normal to a draw."""
+
+
+CHAINS = 4096
+"""Draws of an interval."""
+
+
+Chains = npt.NDArray[np.intp]
+
+
+Height = Callable[[Array, Chains], Array]
+
+
+def joint_drawn(rows: JointLaplace, n: int, rng: np.random.Generator) -> Array:
+    """n random draws of each row: [n, row, state]."""
+    U, K = rows.counts.shape
+    theta = np.empty((n, U, K))
+    size = max(1, NUMBERS // (n * K))
+    for i in range(0, U, size):
+        theta[:, i : i + size] = _chains(rows.some(np.arange(i, min(i + size, U))), n, rng)
+    return theta
+
+
+def joint_quantiles(rows: JointLaplace, tail: float) -> tuple[Array, Array]:
+    """The quantiles `tail` and 1 − `tail` of each probability of each row, by draws that are always the same."""
+    ends = np.empty((2, *rows.counts.shape))
+    for u in range(len(rows.counts)):  # each by itself, so that a row has the same ends among whatever others
+        theta = joint_drawn(rows.some(np.array([u])), CHAINS, np.random.default_rng(0))[:, 0]
+        ends[:, u] = np.quantile(theta, [tail, 1.0 - tail], axis=0)
+    return ends[0], ends[1]
+
+
+def _chains(rows: JointLaplace, n: int, rng: np.random.Generator) -> Array:
+    """θ at the ends of n chains of each row, which start from Laplace's normal."""
+    U, K = rows.counts.shape
+    root = np.linalg.cholesky(np.asarray(rows.covariance))
+    prior = NormalAround(rows.mean - rows.effects, *(np.broadcast_to(a, (U, K, K)) for a in (root, rows.precision)))
+    spread = rows.spread
+    spread = 0.5 * (spread + np.swapaxes(spread, 1, 2))
+    ways = (np.linalg.cholesky, np.linalg.inv)
+    near = NormalAround(np.zeros(rows.counts.shape), *(np.asarray(way(spread), np.float64) for way in ways))
+    row = np.tile(np.arange(U), n)
+
+    def of_counts(x: Array, some: Chains) -> Array:
+        """Σ n ln θ: what is left of ln p when that of the prior is taken away."""
+        eta, counts = rows.effects[row[some]] + x, rows.counts[row[some]]
+        eta = eta - eta.max(axis=1, keepdims=True)
+        return np.asarray((counts * eta).sum(axis=1) - counts.sum(axis=1) * np.log(np.exp(eta).sum(axis=1)))
+
+    def of_rest(x: Array, some: Chains) -> Array:
+        return of_counts(x, some) + prior.log_prob(x, row[some]) - near.log_prob(x, row[some])
+
+    x = near.draw(n, rng)
+    for _ in range(SWEEPS):
+        x = _slice(x, prior.centre[row], prior.draw(n, rng), of_counts, rng)
+        x = _slice(x, near.centre[row], near.draw(n, rng), of_rest, rng)
+    return softmax(rows.effects[row] + x).reshape(n, U, K)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalAround:
+    """A normal distribution of x = η − η̂ for each row, the prior or Laplace's: centre, root of the covariance, precision."""
+
+    centre: Array
+    root: Array
+    precision: Array
+
+    def draw(self, n: int, rng: np.random.Generator) -> Array:
+        """n draws around 0 of each row, one after the other: [n · row, state]."""
+        z = rng.standard_normal((n, *self.centre.shape))
+        return np.asarray(np.einsum("rkl,nrl->nrk", self.root, z).reshape(-1, z.shape[2]))
+
+    def log_prob(self, x: Array, row: Chains) -> Array:
+        off = x - self.centre[row]
+        return np.asarray(-0.5 * (off[:, None] @ self.precision[row] @ off[:, :, None])[:, 0, 0])
+
+
+def _slice(x: Array, centre: Array, other: Array, height: Height, rng: np.random.Generator) -> Array:
+    """One elliptical slice step of all chains: on the ellipse through x and `other`, a draw of the normal, around its centre.
+
+    `height` has what ln p of the target is above that of the normal, at x of some of the chains.
+    """
+    off, new, left = x - centre, x.copy(), np.arange(len(x))
+    level = height(x, left) + np.log(rng.random(len(x)))
+    angle = rng.random(len(x)) * 2.0 * np.pi
+    low, high = angle - 2.0 * np.pi, angle.copy()
+    for _ in range(200):
+        cos, sin = np.cos(angle[left])[:, None], np.sin(angle[left])[:, None]
+        at = centre[left] + off[left] * cos + other[left] * sin
+        taken = height(at, left) > level[left]
+        new[left[taken]] = at[taken]
+        left = left[~taken]
+        if not len(left):
+            break
+        below = angle[left] < 0.0
+        low[left], high[left] = np.where(below, angle[left], low[left]), np.where(below, high[left], angle[left])
+        angle[left] = low[left] + (high[left] - low[left]) * rng.random(len(left))
+    return new

@@ -3,7 +3,7 @@
     θ[u, x] = exp η[u, x] / Σ exp η[u, ·],   η[u, ·] ~ Normal(m, Σ), independent over rows u;   Σ = v I, or any covariance
 
 Unlike a Dirichlet it is not conjugate, so it imagines no counts: what it holds of a node is a `LogisticBelief`, which answers for
-mode, mean, evidence and intervals by Laplace's approximation and by draws (`laplace.py`, `joint_laplace.py`), and in EM for the
+mode, mean, evidence and intervals by Laplace's approximation and by draws (`laplace.py`, `laplace_draws.py`), and in EM for the
 logarithm that modes maximise: with all η that give the same θ at hand, the largest density of them,
 
     ln p(θ) = −½ min_c (ln θ + c − m)ᵀ P (ln θ + c − m),   P the precision
@@ -23,19 +23,22 @@ from suffice.errors import FitError, checked_level, listing, nearest, note
 from suffice.errors.remedies import TABLE_PRIORS, Remedy
 from suffice.exponential.arithmetic.symmetric import ROUNDING, scaled_cholesky, singular_column
 from suffice.families.hierarchical.hierarchical import rows_of
-from suffice.families.hierarchical.joint_laplace import (
-    HIGHEST,
-    LOWEST,
-    JointLaplace,
-    joint_drawn,
-    joint_quantiles,
-    normal_of_rows,
-)
-from suffice.families.hierarchical.laplace import Laplace
-from suffice.families.hierarchical.laplace_draws import draw_rows, quantiles
+from suffice.families.hierarchical.laplace import HIGHEST, LOWEST, JointLaplace, Laplace, normal_of_rows
+from suffice.families.hierarchical.laplace_draws import draw_rows, joint_drawn, joint_quantiles, quantiles
 from suffice.families.priors.empirical_bayes import best_number
-from suffice.families.priors.prior import Node, Prior, PriorBelief, all_finite, in_order, is_number
-from suffice.families.protocol.family import Array, Estimate, Interval, Mode, as_numbers
+from suffice.families.protocol.family import (
+    Array,
+    Estimate,
+    Interval,
+    Mode,
+    Node,
+    Prior,
+    PriorBelief,
+    all_finite,
+    as_numbers,
+    in_order,
+    is_number,
+)
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import sizes
 from suffice.variables import Finite, Variable
@@ -45,11 +48,6 @@ from suffice.variables import Finite, Variable
 class LogisticBelief(PriorBelief):
     """Every row of a table has effects η ~ Normal(mean, variance I), one mean per state. It does not say how rare a state is that
     no row has.
-
-    >>> from suffice import Finite
-    >>> x = Finite("x", ["a", "b"])
-    >>> LogisticBelief((0.0, 0.0), 1.0).probs(Counts((x,), [3, 1]), Mode()).round(4)
-    array([0.6645, 0.3355])
     """
 
     of: ClassVar[str] = "LogisticNormal"
@@ -58,7 +56,7 @@ class LogisticBelief(PriorBelief):
     mean: tuple[float, ...]
     variance: float
 
-    def log_evidence(self, seen: Counts) -> float:
+    def log_evidence(self, child: Variable, seen: Counts) -> float:
         """Σᵤ ln Z over the rows that hold data: the others add nothing."""
         rows, times = np.unique(rows_of(seen), axis=0, return_counts=True)
         return float(times @ self._posterior(rows).log_evidence)
@@ -114,14 +112,7 @@ class LogisticBelief(PriorBelief):
 
 @dataclass(frozen=True)
 class JointBelief(LogisticBelief):
-    """The same with a covariance between the effects of the states; `variance` is its mean diagonal.
-
-    >>> from suffice import Finite
-    >>> x = Finite("x", ["a", "b", "c"])
-    >>> near = JointBelief((0.0, 0.0, 0.0), 1.0, ((1.0, 0.9, 0.0), (0.9, 1.0, 0.0), (0.0, 0.0, 1.0)))
-    >>> near.probs(Counts((x,), [8, 0, 0]), Mode()).round(2)  # rows of a speak for b, too
-    array([0.58, 0.32, 0.1 ])
-    """
+    """The same with a covariance between the effects of the states; `variance` is its mean diagonal."""
 
     covariance: tuple[tuple[float, ...], ...] = ()
 

@@ -28,8 +28,7 @@ from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_BIC
 from suffice.exponential.normals.lines import ConjugateLines, independent
 from suffice.families.conditional_gaussian import SharedGaussian
-from suffice.families.priors.prior import PriorBelief
-from suffice.families.protocol.family import Array, split
+from suffice.families.protocol.family import Array, PriorBelief, split
 from suffice.statistics import Moments
 from suffice.statistics.counts import sizes
 from suffice.variables import Finite, Variable

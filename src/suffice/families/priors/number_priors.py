@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -14,11 +14,11 @@ from suffice.exponential.normals.normal import Normal
 from suffice.exponential.normals.normal_known import NormalKnownVariance
 from suffice.exponential.protocol.statistic import Centred
 from suffice.families.poisson import PoissonNode
-from suffice.families.priors.prior import Prior, PriorBelief, check_positive, is_number
-from suffice.families.protocol.family import Array, Interval, split
+from suffice.families.protocol.family import Array, Interval, Prior, PriorBelief, check_positive, is_number, split
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Count, Finite, Real, Variable
 
+P = TypeVar("P", bound=Prior)
 Numbers = Mapping[str, float] | float | None
 """One number for all nodes, some by name, or none."""
 
@@ -58,11 +58,7 @@ class NormalInverseGammaPrior(Prior):
             check_positive("the variance of NormalInverseGamma", variance)
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalInverseGammaPrior:
-        reals = real_names(variables)
-        moments = {r: statistics.moments((), [r]) for r in reals}
-        mean = filled_numbers(self.mean, reals, {r: own_mean(m) for r, m in moments.items()})
-        variance = filled_numbers(self.variance, reals, {r: own_variance(m) for r, m in moments.items()})
-        return replace(self, mean=mean, variance=variance)
+        return with_defaults(self, real_names(variables), statistics, mean=own_mean, variance=own_variance)
 
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Real):
@@ -112,8 +108,7 @@ class NormalWishart(Prior):
         if df <= n - 1 or (self.scale is None and df <= n + 1):
             raise FitError(f"the df of NormalWishart must be above {n + 1} for {n} real variables, not {df:g}")
         scale = self.scale if self.scale is not None else self.count * (df - n - 1) / (self.count + 1)
-        mean = filled_numbers(self.mean, reals, {r: own_mean(statistics.moments((), [r])) for r in reals})
-        return replace(self, df=df, mean=mean, scale=scale, n=n)
+        return replace(with_defaults(self, reals, statistics, mean=own_mean), df=df, scale=scale, n=n)
 
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Real):
@@ -157,10 +152,11 @@ class GammaPrior(Prior):
             check_positive("the rate of Gamma", rate)
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> GammaPrior:
+        def default(m: Moments) -> float:
+            return self.shape / (mean if (mean := own_mean(m)) > 0 else 1.0)
+
         counts = sorted(n for n, v in variables.items() if isinstance(v, Count))
-        means = {n: own_mean(statistics.moments((), [n])) for n in counts}
-        rates = {n: self.shape / (m if m > 0 else 1.0) for n, m in means.items()}
-        return replace(self, rate=filled_numbers(self.rate, counts, rates))
+        return with_defaults(self, counts, statistics, rate=default)
 
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Count) or not all(isinstance(p, Finite) for p in parents):
@@ -207,10 +203,7 @@ class KnownVariance(Prior):
             if name not in variables:
                 raise FitError(f"KnownVariance speaks of {name!r}, which is not in the graph{nearest(name, variables)}")
         reals = sorted(n for n, v in variables.items() if isinstance(v, Real))
-        moments = {r: statistics.moments((), [r]) for r in reals}
-        mean = filled_numbers(self.mean, reals, {r: own_mean(m) for r, m in moments.items()})
-        spread = filled_numbers(self.spread, reals, {r: own_variance(m) for r, m in moments.items()})
-        return replace(self, mean=mean, spread=spread)
+        return with_defaults(self, reals, statistics, mean=own_mean, spread=own_variance)
 
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> MeanBelief | None:
         """What it holds of the means of a node; None of one with real parents, or whose variance is not known."""
@@ -230,10 +223,6 @@ class MeanBelief(PriorBelief):
 
     So class means are shrunk towards m, by the more the fewer rows a class has. Posterior and evidence are those of
     `suffice.exponential.NormalKnownVariance`, side by side.
-
-    >>> seen = Moments((), ("y",), [0], [3.0], [[3.0]], [[[14.0]]])
-    >>> MeanBelief(0.0, 4.0, 4.0).posterior(seen, 1)
-    Normal(mean=[2.25], variance=[1.0], of=NormalKnownVariance(variance=4.0))
     """
 
     of: ClassVar[str] = "KnownVariance"
@@ -247,7 +236,7 @@ class MeanBelief(PriorBelief):
         """What is known of the mean of each of n configurations."""
         return self._rows.posterior(Normal(self.mean, self.spread), self._statistic(seen.at(np.arange(n))))
 
-    def log_evidence(self, seen: Moments) -> float:
+    def log_evidence(self, child: Variable, seen: Moments) -> float:
         return float(self._rows.log_evidence(Normal(self.mean, self.spread), self._statistic(seen)).sum())
 
     @property
@@ -295,11 +284,14 @@ def real_names(variables: Mapping[str, Variable]) -> list[str]:
     return sorted(n for n, v in variables.items() if not isinstance(v, Finite))
 
 
-def filled_numbers(given: Numbers, names: Iterable[str], default: Mapping[str, float]) -> dict[str, float]:
-    """The numbers by name: those that are given, or defaults."""
-    if isinstance(given, Mapping):
-        return {n: float(given[n]) if n in given else default[n] for n in names}
-    return {n: default[n] if given is None else float(given) for n in names}
+def with_defaults(prior: P, names: Iterable[str], statistics: Statistics, **of_column: Callable[[Moments], float]) -> P:
+    """The prior with numbers by name: those that are given, or what is made of the moments of their columns."""
+    moments, filled = {n: statistics.moments((), [n]) for n in names}, dict[str, Any]()
+    for field, default in of_column.items():
+        given = getattr(prior, field)
+        own = given if isinstance(given, Mapping) else dict.fromkeys(moments, given)
+        filled[field] = {n: default(m) if own.get(n) is None else float(own[n]) for n, m in moments.items()}
+    return replace(prior, **filled)  # type: ignore[type-var]
 
 
 def bound_numbers(values: Numbers, names: Sequence[str], prior: Prior) -> Any:

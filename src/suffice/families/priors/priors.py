@@ -10,15 +10,23 @@ import numpy as np
 
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import score_by
-from suffice.families.chosen.node_kinds import is_parameter_prior
-from suffice.families.priors.conjugate import ParameterPrior
+from suffice.exponential.protocol.family import ConjugatePrior
+from suffice.families.chosen.node_kinds import ParameterPrior
 from suffice.families.priors.number_priors import BGe as BGe
 from suffice.families.priors.number_priors import GammaPrior, NormalInverseGammaPrior
 from suffice.families.priors.number_priors import NormalWishart as NormalWishart
-from suffice.families.priors.prior import Imagining, all_finite, check_positive, in_order, is_number, prior_of
-from suffice.families.priors.prior import Node as Node
-from suffice.families.priors.prior import Prior as Prior
-from suffice.families.protocol.family import Array, as_numbers
+from suffice.families.protocol.family import (
+    Array,
+    Imagining,
+    all_finite,
+    as_numbers,
+    check_positive,
+    in_order,
+    is_number,
+    prior_of,
+)
+from suffice.families.protocol.family import Node as Node
+from suffice.families.protocol.family import Prior as Prior
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
 from suffice.variables import Count, Finite, Real, Variable
@@ -125,11 +133,7 @@ def _refuse_improper(alpha: Array, child: Variable, family: Sequence[Any]) -> No
 
 
 def same_rows(row: Array, family: Sequence[Any], seen: Counts | None = None) -> Counts:
-    """Imagined counts of which every row of a table has the same; of those rows only that hold data, if that is known.
-
-    >>> same_rows(np.array([3.0, 1.0]), [Finite("u", ["a", "b"]), Finite("x", ["a", "b"])]).total
-    8.0
-    """
+    """Imagined counts of which every row of a table has the same; of those rows only that hold data, if that is known."""
     if seen is None:
         checked_cells(family, f"the table of {family[-1].name!r}")
         return Counts(tuple(family), np.broadcast_to(row, sizes(family)))
@@ -259,9 +263,6 @@ class Several(Prior):
 class PriorsByNode(Prior):
     """A prior for each of some nodes: what `prior={"lung": [[9, 1], [1, 1]], "smoke": BDeu(10)}` means. Of other nodes it says
     nothing, so that others may: `prior=({"lung": [[9, 1], [1, 1]]}, BDeu(1))`.
-
-    >>> PriorsByNode({"smoke": [3, 1]}).priors["smoke"]
-    Dirichlet(alpha=(3.0, 1.0))
     """
 
     types = ("ByNode",)
@@ -343,11 +344,7 @@ class Written(Prior):
 
 
 def as_prior(prior: object) -> Prior | None:
-    """One prior from what a user gives: a prior, several of them, one for each node, a pseudo-count for all cells, or None.
-
-    >>> as_prior(1), as_prior({"x": [9, 1]})
-    (Dirichlet(alpha=1), PriorsByNode(priors={'x': Dirichlet(alpha=(9.0, 1.0))}))
-    """
+    """One prior from what a user gives: a prior, several of them, one for each node, a pseudo-count for all cells, or None."""
     if prior is None or isinstance(prior, Prior):
         return prior
     if is_number(prior):
@@ -360,12 +357,7 @@ def as_prior(prior: object) -> Prior | None:
 
 
 def suitable(prior: Any, variables: Iterable[Variable], default: tuple[Any, ...]) -> Any:
-    """The default prior, of states, numbers and counts, without the part that no variable needs; any other prior as it is.
-
-    >>> default = (BDeu(1), NormalInverseGamma(), Gamma())
-    >>> suitable(default, [Finite("x", ["a", "b"])], default), suitable(None, [], default)
-    (BDeu(ess=1), None)
-    """
+    """The default prior, of states, numbers and counts, without the part that no variable needs; any other prior as it is."""
     if not isinstance(prior, tuple) or prior != default:
         return prior
     kinds = {type(v) for v in variables}
@@ -378,7 +370,7 @@ def _check_prior(prior: object) -> Prior:
         raise FitError(f"a prior is an object: write {prior.__name__}(), with its parameters, not the class")
     if isinstance(prior, Mapping):
         return PriorsByNode(prior)
-    if is_parameter_prior(prior):
+    if isinstance(prior, ConjugatePrior) and all(getattr(prior, name) is not None for name in prior.names):
         return ParameterPrior.of(prior)
     if not isinstance(prior, Imagining):
         raise FitError(

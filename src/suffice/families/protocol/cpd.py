@@ -403,11 +403,7 @@ def flat_index(columns: Columns, parents: Sequence[Finite], n: int) -> npt.NDArr
 
 
 def as_numbers(given: Any, refusal: str, kind: type[SufficeError] = ModelError) -> Array:
-    """An array of what is given, if these are numbers.
-
-    >>> as_numbers([1, 2], "these are no numbers")
-    array([1., 2.])
-    """
+    """An array of what is given, if these are numbers."""
     try:
         return np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):

@@ -31,9 +31,22 @@ import numpy.typing as npt
 
 from suffice.engines.engine import add_up
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, nearest, note
-from suffice.families.design import CELLS, ParameterLayout, codes_of, fill_design, read_only, shrunk, terms
+from suffice.families.design import (
+    CELLS,
+    Fitted,
+    Maximum,
+    ParameterLayout,
+    Regressors,
+    Summary,
+    Sums,
+    codes_of,
+    fill_design,
+    needs_rows,
+    read_only,
+    shrunk,
+    terms,
+)
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regressions.fitted import Fitted, Maximum, Regressors, Summary, Sums, needs_rows
 from suffice.families.regressions.glm_steps import EmSteps
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.registry import Named

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from suffice.exponential.normals.lines import independent
-from suffice.families.design import ParameterLayout, terms
+from suffice.families.design import ParameterLayout, Regressors, Summary, Sums, terms
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.variables import Variable
 
 APART = 0.5

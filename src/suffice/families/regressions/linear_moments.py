@@ -21,9 +21,8 @@ from suffice.errors import FitError
 from suffice.errors.remedies import ridge_of
 from suffice.exponential.normals.lines import LeastSquares, independent, regress
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
-from suffice.families.design import columns_of, terms
+from suffice.families.design import Maximum, Regressors, Summary, Sums, columns_of, terms
 from suffice.families.protocol.family import Array, split
-from suffice.families.regressions.fitted import Maximum, Regressors, Summary, Sums
 from suffice.families.regressions.glm import OnePredictor
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics import Request
@@ -135,12 +134,7 @@ class CommonLine(NamedTuple):
 
 
 def indicators(finite: Sequence[Finite], keys: npt.NDArray[np.int64]) -> Array:
-    """A row for each configuration, a column for each state but the first of each finite parent.
-
-    >>> indicators([Finite("z", ["a", "b"]), Finite("u", ["a", "b", "c"])], np.array([0, 5]))
-    array([[0., 0., 0.],
-           [1., 0., 1.]])
-    """
+    """A row for each configuration, a column for each state but the first of each finite parent."""
     codes = np.unravel_index(keys, sizes(finite)) if finite else ()
     parts = [np.equal(c[:, None], np.arange(1, v.n_states)) for v, c in zip(finite, codes, strict=True)]
     return np.concatenate([np.zeros((len(keys), 0)), *parts], axis=1).astype(np.float64)
@@ -181,15 +175,7 @@ def common_line(
 
 
 def fitted_line(family: Any, child: Variable, parents: Sequence[Variable], seen: Any) -> Any:
-    """The linear regression of largest likelihood (less a ridge) from moments: what IRLS finds in the rows.
-
-    >>> from suffice import Real
-    >>> from suffice.regressions import Linear
-    >>> from suffice.statistics import Moments
-    >>> s = Moments((), ("x", "y"), [0], [4.0], [[1.0, 2.0]], [[[4.0, 2.0], [2.0, 3.0]]])
-    >>> fitted_line(Linear(), Real("y"), [Real("x")], s).coefficients
-    array([0.5])
-    """
+    """The linear regression of largest likelihood (less a ridge) from moments: what IRLS finds in the rows."""
     family.check(child, parents)
     (finite, reals), own = split(parents), terms(parents, family.roles).parents
     N = float(seen.count.sum())

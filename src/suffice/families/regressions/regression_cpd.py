@@ -16,10 +16,20 @@ import numpy.typing as npt
 from suffice.basis.libraries import st
 from suffice.errors import FitError, FormatError, ModelError
 from suffice.families.categorical import Table
-from suffice.families.design import ParameterLayout, codes_of, columns_of, configurations, fill_design, predict_rows, terms
+from suffice.families.design import (
+    Fitted,
+    ParameterLayout,
+    codes_of,
+    coefficient_table,
+    columns_of,
+    configurations,
+    fill_design,
+    needs_rows,
+    predict_rows,
+    terms,
+)
 from suffice.families.parameter_draws import Coefficients
 from suffice.families.protocol.family import Array, Columns, Cpd, Interval
-from suffice.families.regressions.fitted import Fitted, coefficient_table, needs_rows
 from suffice.registry import find_type, type_of
 from suffice.statistics.counts import checked_cells, freeze, sizes
 from suffice.statistics.file import array_of, flat

@@ -13,13 +13,11 @@ from suffice.basis.libraries import sc
 from suffice.errors import DataError, FitError
 from suffice.errors.remedies import declaration
 from suffice.exponential.arithmetic import special
-from suffice.exponential.arithmetic.values import DRAWN
-from suffice.exponential.gamma import log_gamma_peak
-from suffice.exponential.poisson import drawable, log_poisson_peak
-from suffice.families.design import codes_of, predict_rows
+from suffice.exponential.arithmetic.special import log_gamma_peak, log_poisson_peak
+from suffice.exponential.arithmetic.values import DRAWN, drawable
+from suffice.families.design import Regressors, Summary, Sums, codes_of, predict_rows
 from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Array, Columns
-from suffice.families.regressions.fitted import Regressors, Summary, Sums
 from suffice.families.regressions.glm import OfStates, OnePredictor, weighted_sum
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.variables import Count, Finite, Variable
@@ -191,11 +189,7 @@ class PoissonLog(_Counts):
         return log_poisson_peak(y)
 
     def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
-        """Also where the mean is beyond the doubles.
-
-        >>> PoissonLog().log_prob(np.array([0.0, 1.0, 1.0]), np.array([-800.0, -800.0, 800.0]), 1.0, np.empty(0))
-        array([  -0., -800.,  -inf])
-        """
+        """Also where the mean is beyond the doubles."""
         mean = self.mean(eta)
         inside = (y >= 0) & (y == np.floor(y)) & np.isfinite(mean)
         return np.where(inside, special.log_poisson(np.where(inside, y, 0.0), np.where(inside, mean, 0.0), eta), -np.inf)

@@ -40,10 +40,9 @@ import numpy as np
 import suffice.formats.repository_json as repository_json
 from suffice.errors import FormatError, SufficeError
 from suffice.families import family_of
-from suffice.families.charts.kinds import chart_of
-from suffice.families.priors.prior import prior_of
 from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import Cpd, Mean, Mode
+from suffice.families.protocol.family import Cpd, Mean, Mode, prior_of
+from suffice.families.regression_charts import chart_of
 from suffice.formats.grammar.network_format import Format
 from suffice.graphs import Dag
 from suffice.models.networks import BayesNet

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from suffice.errors import FitError, MissingCells, note
 from suffice.errors.remedies import FIRST_DIFFUSE, Remedy
 from suffice.families import checked_estimate, family_of, regressions_among
-from suffice.families.gathering.gathering import gather_steps
+from suffice.families.gathering import gather_steps
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs.lagged import variable_and_lag

@@ -22,9 +22,19 @@ from suffice.engines.data import Data
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import Remedy
 from suffice.exponential.normals.lines import independent
-from suffice.families.design import ParameterLayout, predict_rows, terms
+from suffice.families.design import (
+    DistinctRows,
+    Maximum,
+    ParameterLayout,
+    Pass,
+    Regressors,
+    Summary,
+    Sums,
+    needs_rows,
+    predict_rows,
+    terms,
+)
 from suffice.families.protocol.family import Array, Columns, Cpd
-from suffice.families.regressions.fitted import DistinctRows, Maximum, Pass, Regressors, Summary, Sums, needs_rows
 from suffice.models.parts.sharing import Nodes, StackedRows, Tie, from_pooled, with_shares
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite, Variable

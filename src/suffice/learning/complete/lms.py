@@ -20,9 +20,8 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, nearest
-from suffice.families.design import fill_design, read_only, terms
+from suffice.families.design import Pass, Regressors, fill_design, read_only, terms
 from suffice.families.protocol.family import Array, Cpd
-from suffice.families.regressions.fitted import Pass, Regressors
 from suffice.families.regressions.glm import Glm
 from suffice.families.regressions.linear_moments import Linear
 from suffice.families.regressions.logistic import Logistic

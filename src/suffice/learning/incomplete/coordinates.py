@@ -36,8 +36,8 @@ import numpy as np
 from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import NORMAL_PRIOR
-from suffice.families.charts.kinds import chart_of
 from suffice.families.protocol.family import Cpd
+from suffice.families.regression_charts import chart_of
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import digits_of
 from suffice.learning.incomplete.problem import ParameterProblem

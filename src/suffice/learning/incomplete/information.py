@@ -24,9 +24,9 @@ import numpy.typing as npt
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, checked_level, listing, nearest, note
-from suffice.families.charts.kinds import still
-from suffice.families.charts.plain import Array, Chart, Natural
+from suffice.families.charts import Array, Chart, Natural
 from suffice.families.protocol.family import Cpd, Interval, frame
+from suffice.families.regression_charts import still
 from suffice.incomplete.components import Theta
 from suffice.iteration import Progress, ProgressLike
 from suffice.learning.incomplete.coordinates import Atlas, numbers_near, projection

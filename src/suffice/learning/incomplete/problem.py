@@ -23,8 +23,8 @@ from suffice.basis.arrays import Array
 from suffice.engines.engine import add_up
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument, ridge_of
-from suffice.families.charts.regression import line_of
 from suffice.families.protocol.family import Cpd, Mode
+from suffice.families.regression_charts import line_of
 from suffice.families.regressions.glm_steps import between
 from suffice.incomplete.components import Components, FlatTables, NodeFamily, Theta, bytes_of_parameters, log_likelihood, nodes_of
 from suffice.incomplete.finite import FiniteComponents

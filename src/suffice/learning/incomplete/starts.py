@@ -25,9 +25,8 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array
 from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.design import terms
+from suffice.families.design import Summary, terms
 from suffice.families.protocol.family import Cpd, Mean
-from suffice.families.regressions.fitted import Summary
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.incomplete.numbers.units import Units

@@ -11,7 +11,7 @@ import numpy as np
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, nearest
 from suffice.errors.remedies import CONTRASTIVE, LASSO, MAX_ENTROPY, argument
-from suffice.families.gathering.gathering import complete_rows
+from suffice.families.gathering import complete_rows
 from suffice.families.priors.priors import as_prior
 from suffice.graphs import Graph
 from suffice.iteration import OutOfTime, ProgressLike, checked_seconds

@@ -22,7 +22,7 @@ from suffice.families import family_of
 from suffice.families.by_hand import ByHand
 from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.gathering.gathering import gather_steps
+from suffice.families.gathering import gather_steps
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name, variable_and_lag

@@ -24,7 +24,7 @@ import numpy as np
 from suffice.basis.blas import one_blas_thread
 from suffice.errors import FitError, bytes_in_words, listing, quantity
 from suffice.errors.remedies import argument
-from suffice.families.charts.plain import Array, Chart
+from suffice.families.charts import Array, Chart
 from suffice.families.parameter_draws import semidefinite_root
 from suffice.graphs import Dag
 from suffice.inference.finite.network import Ints

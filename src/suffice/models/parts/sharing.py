@@ -24,10 +24,9 @@ from suffice.engines.engine import Block, Step, add_up
 from suffice.errors import FitError, StatisticsError, listing, nearest, note
 from suffice.errors.remedies import FAMILIES, Remedy, argument, declaration
 from suffice.families import family_of
-from suffice.families.priors.prior import prior_of
+from suffice.families.design import DistinctRows, Pass
 from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import Array, Columns, Cpd, Statistic
-from suffice.families.regressions.fitted import DistinctRows, Pass
+from suffice.families.protocol.family import Array, Columns, Cpd, Statistic, prior_of
 from suffice.families.regressions.linear_moments import fitted_line
 from suffice.graphs import Dag
 from suffice.statistics import Counts, Moments, Statistics

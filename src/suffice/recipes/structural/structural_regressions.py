@@ -10,8 +10,8 @@ import numpy as np
 from suffice.engines.scan import scan
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_EM
+from suffice.families.design import Pass
 from suffice.families.named_families import families_of, for_search
-from suffice.families.regressions.fitted import Pass
 from suffice.graphs import Dag
 from suffice.incomplete.expectations import IncompleteRows
 from suffice.incomplete.numbers.patterns import INTEGRATED, SUMMED

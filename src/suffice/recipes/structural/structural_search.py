@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.errors import FitError, TooLarge, listing, nearest, note
-from suffice.families.gathering.gathering import requests
+from suffice.families.gathering import requests
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Mean
 from suffice.graphs import Dag

@@ -18,8 +18,7 @@ from suffice.errors import SufficeError, listing, note
 from suffice.errors.remedies import as_regression
 from suffice.families.design import ParameterLayout, terms
 from suffice.families.regressions.glm import MAX_PARAMETERS
-from suffice.families.regressions.regression_batches import Standardised
-from suffice.families.regressions.regression_suprema import RegressionChild, Supremum, climb_all, column_products
+from suffice.families.regressions.regression_suprema import RegressionChild, Standardised, Supremum, climb_all, column_products
 from suffice.iteration import Packed
 from suffice.scores import Evidence
 from suffice.structure.constraints.rules import Parents

@@ -42,6 +42,10 @@ class Chart:
     cpd: Any
     on_simplex: ClassVar[bool] = False
     """Whether parameters are rows of probabilities."""
+    kept: ClassVar[tuple[str, ...]]
+    """The fields that `around` makes it of again."""
+    n_plain: Any = 0
+    """How many parameters of a line come before those whose coordinates are logarithms."""
 
     if TYPE_CHECKING:
 
@@ -51,6 +55,11 @@ class Chart:
     @property
     def size(self) -> int:
         return int(self.sizes.sum())
+
+    @property
+    def parts(self) -> dict[str, npt.NDArray[Any]]:
+        """What `around` makes it of again."""
+        return {name: getattr(self, name) for name in self.kept}
 
     def at(self, vector: Array) -> Any:
         """The distribution at a vector."""
@@ -69,6 +78,19 @@ class Chart:
         """The diagonal of `information`."""
         return np.concatenate([np.zeros(0), *(np.diag(block) for block in self.information(cpd, s))])
 
+    def limits(self, origin: Array, farthest: float) -> tuple[Array, Array]:
+        """How far coordinates may go down and up: logarithms stay within `farthest` of their start."""
+        moving = self.moving
+        logs = np.broadcast_to(np.arange(moving.shape[1]) >= self.n_plain, moving.shape)[moving]
+        low = np.where(logs, -farthest, -np.inf)
+        return low, -low
+
+    def ends(self, point: Array, error: Array, z: float) -> tuple[Array, Array]:
+        """z standard errors below and above parameters, as lines; of logarithms on their scale."""
+        m = self.n_plain
+        lower, upper, factor = point - z * error, point + z * error, np.exp(z * error[:, m:] / point[:, m:])
+        return np.hstack([lower[:, :m], point[:, m:] / factor]), np.hstack([upper[:, :m], point[:, m:] * factor])
+
 
 @dataclass(frozen=True, eq=False)
 class TableChart(Chart):
@@ -85,6 +107,7 @@ class TableChart(Chart):
     """Whether log-odds are drawn as they are, since a prior is normal in them: not as those of Dirichlet distributions."""
 
     on_simplex: ClassVar[bool] = True
+    kept: ClassVar[tuple[str, ...]] = ("free",)
 
     @classmethod
     def of(cls, cpd: Table, seen: Counts, imagined: Any, how: Estimate, boundary: float) -> TableChart:
@@ -114,7 +137,7 @@ class TableChart(Chart):
     @property
     def parts(self) -> dict[str, npt.NDArray[Any]]:
         """What `around` makes it of again."""
-        return {"free": self.free} | ({"normal": np.ones(1)} if self.normal else {})
+        return super().parts | ({"normal": np.ones(1)} if self.normal else {})
 
     @property
     def sizes(self) -> npt.NDArray[np.intp]:
@@ -202,11 +225,11 @@ class TableChart(Chart):
         return values.reshape(self.cpd.probs.shape)
 
     def limits(self, origin: Array, farthest: float) -> tuple[Array, Array]:
-        """How far coordinates may go down and up: log-odds stay within `farthest`, or where they start if that is farther."""
+        """Log-odds stay within `farthest`, or where they start if that is farther."""
         return np.minimum(-farthest - origin, 0.0), np.maximum(farthest - origin, 0.0)
 
     def ends(self, point: Array, error: Array, z: float) -> tuple[Array, Array]:
-        """z standard errors below and above parameters, as lines: on the scale of log-odds."""
+        """On the scale of log-odds."""
         middle, half = np.log(point) - np.log1p(-point), z * error / (point * (1.0 - point))
         return sc.expit(middle - half), sc.expit(middle + half)
 
@@ -227,6 +250,8 @@ class GaussianChart(Chart):
     spread: Array
     imagined: Moments | None
     extra: float
+
+    kept: ClassVar[tuple[str, ...]] = ("known", "centre")
 
     @classmethod
     def of(cls, cpd: ConditionalGaussian, seen: Moments, imagined: Any, how: Estimate, boundary: float) -> GaussianChart:
@@ -250,9 +275,8 @@ class GaussianChart(Chart):
         return cls(cpd, flags, middle, np.ones_like(middle), None, 0.0)
 
     @property
-    def parts(self) -> dict[str, npt.NDArray[Any]]:
-        """What `around` makes it of again."""
-        return {"known": self.known, "centre": self.centre}
+    def n_plain(self) -> int:
+        return 1 + int(self.centre.shape[1])
 
     @property
     def sizes(self) -> npt.NDArray[np.intp]:
@@ -330,18 +354,6 @@ class GaussianChart(Chart):
             "coefficients": values[:, 1:-1].reshape(cpd.coefficients.shape),
             "variance": values[:, -1].reshape(cpd.variance.shape),
         }
-
-    def limits(self, origin: Array, farthest: float) -> tuple[Array, Array]:
-        """Log variances stay within `farthest` of their start."""
-        low, last = np.full(len(origin), -np.inf), self.centre.shape[1] + 1
-        low[last :: last + 1] = -farthest
-        return low, -low
-
-    def ends(self, point: Array, error: Array, z: float) -> tuple[Array, Array]:
-        """z standard errors below and above, of variances on the scale of logarithms."""
-        factor = np.exp(z * error[:, -1:] / point[:, -1:])
-        lower, upper = point - z * error, point + z * error
-        return np.hstack([lower[:, :-1], point[:, -1:] / factor]), np.hstack([upper[:, :-1], point[:, -1:] * factor])
 
     def label(self, u: int, i: int) -> str:
         cpd = self.cpd
