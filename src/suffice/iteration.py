@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.errors.remedies import name_of
-from suffice.output.status import LINE, is_shown, patience
+from suffice.output.terminal import LINE, is_shown, patience
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -131,7 +131,7 @@ def unpack_arrays(packed: Packed) -> Any:
 
 
 class Memory(AbstractContextManager["Memory"]):
-    """What a run remembers of its steps should it be killed: nothing. A checkpoint remembers (see `suffice.checkpoints.journal`).
+    """What a run remembers of its steps should it be killed: nothing. A checkpoint remembers (see `suffice.checkpoints`).
 
     >>> Memory().answer(["a step"], lambda: (1, 2))
     (1, 2)

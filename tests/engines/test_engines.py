@@ -22,12 +22,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.engines import Block, Data, scan
+from suffice.engines import Block, Data, local, sample, scan
 from suffice.engines import gather as gathering
 from suffice.engines.engine import ROWS
-from suffice.engines.local import local
-from suffice.engines.local.columns import Spilled
-from suffice.engines.reading import bins
+from suffice.engines.kept import Spilled
 from suffice.errors import DataError, SufficeNote, TooLarge
 from suffice.kernels.counting import (
     count,  # what is loaded is used, also for tables as small as these
@@ -305,7 +303,7 @@ def test_a_relation_is_free_again_after_an_error() -> None:
 
 @pytest.mark.parametrize("declared", [None, {"s": ["a", "m"]}])
 def test_a_value_of_a_dictionary_that_occurs_late(declared: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suffice.engines.reading.parquet.BATCH", 1000)
+    monkeypatch.setattr("suffice.engines.reading.files.BATCH", 1000)
     pq.write_table(pa.table({"s": ["m"] * 5000 + ["a"] * 10 + ["z"]}), tmp_path / "t.parquet")
     data = scan(tmp_path / "t.parquet", declared)
     if declared is None:
@@ -464,7 +462,7 @@ def test_rows_of_an_unstable_source_are_read_together() -> None:
 
 
 def test_bins_of_many_rows_come_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (bins, local):
+    for module in (sample, local):
         monkeypatch.setattr(module, "SAMPLE", 1000)
     x = np.random.default_rng(0).uniform(size=10_500)
     with pytest.warns(SufficeNote, match="random sample"):

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.engines import Block, Data
-from suffice.engines.local.columns import Spilled
+from suffice.engines.kept import Spilled
 from suffice.engines.sequences import arrangement
 from suffice.errors import DataError, SufficeError, SufficeNote, TooLarge
 from tests.toy_engine import toy

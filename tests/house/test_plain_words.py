@@ -16,7 +16,7 @@ import pytest
 import suffice as sf
 from suffice.cli.inputs import missing_words
 from suffice.iteration import Progress
-from suffice.output.status import in_notebook, patience
+from suffice.output.terminal import in_notebook, patience
 from tests.syntax import nodes_of, sources
 
 QUAINT = ("foretold", "foretell", "its ends ±", "hangs a little", ", worth {", "written down;")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.checkpoints.fingerprints import in_words
+from suffice.checkpoints import in_words
 from suffice.errors import FormatError, StatisticsError
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.variables import Finite

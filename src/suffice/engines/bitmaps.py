@@ -16,6 +16,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import Bits
+from suffice.engines.sample import SampledRows
 from suffice.engines.steps.bits import (
     SHARED,
     BitBlock,
@@ -30,7 +31,6 @@ from suffice.engines.steps.bits import (
     TableGroups,
 )
 from suffice.engines.steps.blocks import available_memory, n_threads
-from suffice.engines.views.sample import SampledRows
 from suffice.errors import TooLarge, bytes_in_words, note
 from suffice.statistics import Request
 from suffice.variables import Finite

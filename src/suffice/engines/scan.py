@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from suffice.engines.data import Data
-from suffice.engines.encoding.sources import Options, Source, checked_words
+from suffice.engines.encoding.sources import AS_USUAL, Dialect, Options, Source, TextPath, checked_words
 from suffice.engines.engine import Engine
-from suffice.engines.local.local import Local
+from suffice.engines.local import Local
 from suffice.engines.reading.conll import SUFFIXES as CONLL
 from suffice.engines.reading.conll import Conll
-from suffice.engines.reading.dialect import AS_USUAL, Dialect, TextPath
-from suffice.engines.reading.files import SUFFIXES, Delimited
+from suffice.engines.reading.files import SUFFIXES, Delimited, Parquet
 from suffice.engines.reading.frames import from_frame
-from suffice.engines.reading.parquet import Parquet
 from suffice.errors import DataError, SchemaError, nearest
 from suffice.errors.remedies import TEXT_OPTIONS
 from suffice.limits import bytes_of

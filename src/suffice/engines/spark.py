@@ -27,13 +27,24 @@ from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import Options, Source
 from suffice.engines.engine import ROWS, Engine, Sum, View
-from suffice.engines.partitions.partitions import Partitions, PartitionWork, Reader
-from suffice.engines.partitions.pieces import Piece, deal_out, row_groups, tables, text_files
-from suffice.engines.partitions.workers import HeldBlocks, Job, add_answers, package_version, plain_errors, remove_here, unwrap
-from suffice.engines.reading.files import Delimited
-from suffice.engines.reading.parquet import Parquet
+from suffice.engines.partitions import Partitions, PartitionWork, Reader
+from suffice.engines.reading.files import Delimited, Parquet
 from suffice.engines.scan import Backend
-from suffice.engines.views.views import Viewed
+from suffice.engines.views import Viewed
+from suffice.engines.workers import (
+    HeldBlocks,
+    Job,
+    Piece,
+    add_answers,
+    deal_out,
+    package_version,
+    plain_errors,
+    remove_here,
+    row_groups,
+    tables,
+    text_files,
+    unwrap,
+)
 from suffice.errors import DataError, note, whole
 
 T = TypeVar("T")

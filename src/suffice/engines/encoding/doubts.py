@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.encoding.encode import number
+from suffice.engines.encoding.encode import MARKS, WITH_COMMA, number
 from suffice.engines.encoding.infer import FEW, STATES, CellsFound, is_integer_text
-from suffice.engines.encoding.numbers import MARKS, WITH_COMMA
 from suffice.errors import listing, note
 from suffice.errors.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
 from suffice.variables import Finite, NumbersStay, Variable, sorted_states

@@ -17,8 +17,21 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.basis.libraries import pc, pt
-from suffice.engines.encoding.encode import Codes, Encoder, StateEncoder, Wrong, number
-from suffice.engines.encoding.numbers import MARKED, NUMBERS, SHORT, Cuts, Floats, NotANumber, NumberEncoder, refuse_mark
+from suffice.engines.encoding.encode import (
+    MARKED,
+    NUMBERS,
+    SHORT,
+    Codes,
+    Cuts,
+    Encoder,
+    Floats,
+    NotANumber,
+    NumberEncoder,
+    StateEncoder,
+    Wrong,
+    number,
+    refuse_mark,
+)
 from suffice.engines.encoding.sources import Kind, Options, Source
 from suffice.errors import DataError
 from suffice.variables import Bins, Count, Distributed, Finite, NumbersStay, Real, Variable, sorted_states, state_text

@@ -7,6 +7,7 @@ error can name the file and the line.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -202,6 +203,53 @@ class Options:
         """These columns, and those by which some of them are cut."""
         targets = [b.target for n in names if isinstance(b := self.declared.get(n), Bins) and b.target is not None]
         return list(dict.fromkeys([*names, *targets]))
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is written; without a separator it is recognised.
+
+    >>> Dialect(separator=";", decimal=",")
+    Dialect(separator=';', decimal=',', encoding='utf-8')
+    """
+
+    separator: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        mark = self.separator
+        if mark is not None and (not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0'):
+            raise DataError(f"a separator is one character, such as ';' or a tab, not {mark!r}")
+        if self.decimal not in (".", ","):
+            raise DataError(f"the decimal mark is '.' or ',', not {self.decimal!r}")
+        if mark == self.decimal:
+            raise DataError(f"{mark!r} cannot separate columns and be the decimal mark: give another separator")
+        try:
+            is_text = isinstance(self.encoding, str) and codecs.lookup(self.encoding)._is_text_encoding
+        except (LookupError, ValueError):
+            is_text = False
+        if not is_text:
+            raise DataError(f"the encoding {self.encoding!r} is not known; known are utf-8, utf-16, latin-1, cp1252 and others")
+
+
+AS_USUAL = Dialect()
+"""How text files are written of which nothing was said."""
+
+
+class TextPath(str):
+    """The path of text files, or a pattern, with what was said of how they are written: for whoever passes paths on.
+
+    >>> TextPath("rows.csv", Dialect(";")).dialect.separator
+    ';'
+    """
+
+    dialect: Dialect
+
+    def __new__(cls, path: str, dialect: Dialect) -> TextPath:
+        result = super().__new__(cls, path)
+        result.dialect = dialect
+        return result
 
 
 def checked_words(missing: Iterable[object]) -> tuple[str, ...]:

@@ -12,16 +12,26 @@ import numpy as np
 
 from suffice.basis.libraries import pa
 from suffice.engines.engine import ROWS, Array, Bits, Block, Engine, T, View, ranges
-from suffice.engines.local.columns import Column, Nothing, spill
-from suffice.engines.local.local import Local, hold_in_memory
-from suffice.engines.local.local_bits import LocalBits
+from suffice.engines.kept import Column, LocalBits, Nothing, spill
+from suffice.engines.local import Local, hold_in_memory
 from suffice.engines.reading.frames import in_sorted_order
-from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Ints, Looked, in_order, sorting
-from suffice.engines.sequences.gaps import Missing, Refuse, lacking_before, times_with_gaps, with_gaps
+from suffice.engines.sequences.arrangement import (
+    Arrangement,
+    AsGiven,
+    Ints,
+    Looked,
+    Missing,
+    Refuse,
+    in_order,
+    lacking_before,
+    sorting,
+    times_with_gaps,
+    with_gaps,
+)
 from suffice.engines.sequences.keys import CHUNK, Keyed, Times
 from suffice.engines.steps.bits import BitLayout
 from suffice.engines.steps.blocks import available_memory, with_count
-from suffice.engines.views.views import Viewed
+from suffice.engines.views import Viewed
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.variables import Variable
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.engine import Array, Block, Engine, Step, T, View
-from suffice.engines.local.local import hold_in_memory
+from suffice.engines.local import hold_in_memory
 from suffice.engines.sequences.arranged import Arranged
-from suffice.engines.views.views import Ints, Tally, Then, Viewed, tell_sizes
+from suffice.engines.views import Ints, Tally, Then, Viewed, tell_sizes
 from suffice.errors import DataError
 from suffice.variables import Variable
 

@@ -17,14 +17,25 @@ from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.sources import Options
 from suffice.engines.engine import Block, Engine, Step, Sum, T, View
-from suffice.engines.local.local import Local
-from suffice.engines.partitions.partitions import ForEach, Partitions, PartitionWork, Reader, place
+from suffice.engines.local import Local
+from suffice.engines.partitions import ForEach, Partitions, PartitionWork, Reader, place
 from suffice.engines.reading.frames import FrameSource
 from suffice.engines.sequences.arranged import SortedKeys, refuse_changes
-from suffice.engines.sequences.arrangement import Arrangement, Array, AsGiven, Fetched, Ints, Looked, cut_sequences, starts_of
-from suffice.engines.sequences.gaps import Missing, Refuse, with_gaps
+from suffice.engines.sequences.arrangement import (
+    Arrangement,
+    Array,
+    AsGiven,
+    Fetched,
+    Ints,
+    Looked,
+    Missing,
+    Refuse,
+    cut_sequences,
+    starts_of,
+    with_gaps,
+)
 from suffice.engines.sequences.keys import TEXT_ORDER, Keyed, ShownTimes, Times, about_text
-from suffice.engines.views.views import Viewed
+from suffice.engines.views import Viewed
 from suffice.errors import DataError
 from suffice.errors.remedies import argument
 

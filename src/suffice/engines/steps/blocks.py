@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError
-from suffice.output.status import LINE, is_shown, patience
+from suffice.output.terminal import LINE, is_shown, patience
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

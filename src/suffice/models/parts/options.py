@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from suffice.errors import ArgumentError, nearest
 
 if TYPE_CHECKING:
-    from suffice.engines.sequences.gaps import Missing, Refuse
+    from suffice.engines.sequences.arrangement import Missing, Refuse
     from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
 
 

@@ -18,18 +18,16 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.engines.encoding.doubts import Notes, doubts_about
-from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, code_type
+from suffice.engines.encoding.encode import Encoder, StateEncoder, Weights, Wrong, bin_codes, code_type
 from suffice.engines.encoding.infer import CellsFound, Guess, encoder_for, foreseen, found_by
-from suffice.engines.encoding.numbers import Weights, bin_codes
 from suffice.engines.encoding.sources import Kind, Options, Source, cut, encode, readable, wrong_cell
 from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges
-from suffice.engines.local.columns import Column, Growing, Nothing, Sink, spill, sum_of
-from suffice.engines.local.local_bits import LocalBits
-from suffice.engines.reading.bins import SAMPLE, binned_variable
+from suffice.engines.kept import Column, Growing, LocalBits, Nothing, Sink, spill, sum_of
 from suffice.engines.reading.frames import Encoded
+from suffice.engines.sample import SAMPLE, binned_variable
 from suffice.engines.steps.bits import BitLayout
 from suffice.engines.steps.blocks import in_order, n_threads, with_count
-from suffice.engines.views.views import Viewed, as_declared
+from suffice.engines.views import Viewed, as_declared
 from suffice.errors import DataError, listing
 from suffice.variables import Bins, Finite, Variable
 

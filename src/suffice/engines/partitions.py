@@ -14,14 +14,13 @@ from typing import Any, NamedTuple, Protocol
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes, doubts_about
-from suffice.engines.encoding.encode import Encoder, Wrong
+from suffice.engines.encoding.encode import Encoder, Weights, Wrong
 from suffice.engines.encoding.infer import CellsFound, encoder_for, found_by
-from suffice.engines.encoding.numbers import Weights
 from suffice.engines.encoding.sources import Options
 from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, add_up, ranges
-from suffice.engines.reading.bins import binned_variable
 from suffice.engines.reading.frames import FrameSource, TextCells
-from suffice.engines.views.views import Size, Tally, Viewed, whole_weights
+from suffice.engines.sample import binned_variable
+from suffice.engines.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
 from suffice.variables import Bins, Finite
 
