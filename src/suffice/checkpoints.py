@@ -5,7 +5,7 @@ order. A run that is resumed takes the same steps; those whose answers are in th
 bits. A step may have a journal of its own while it is under way, which goes when the step has its answer, and a state, of which
 only the last is kept.
 
-    DIR/run.json           what the run is of: see `suffice.checkpoints`
+    DIR/run.json           what the run is of, so that it is never gone on with by another
     DIR/000000.ckpt        answers of steps, as many as there were when it was written
     DIR/000007/            the journal of step 7, which is under way
     DIR/000007/state.ckpt  and its state
@@ -61,17 +61,7 @@ class StepAnswer(NamedTuple):
 
 
 class Journal(Memory):
-    """The answers of a run, or of one of its steps; those that are in `place` first.
-
-    >>> import tempfile
-    >>>     >>> place = tempfile.mkdtemp() + "/ck"
-    >>> with Checkpoint(place, {"learner": "demo"}) as journal:
-    ...     journal.answer(["the first step"], lambda: np.ones(2))
-    array([1., 1.])
-    >>> with Checkpoint(place, {"learner": "demo"}) as journal:
-    ...     journal.answer(["the first step"], lambda: 1 / 0)
-    array([1., 1.])
-    """
+    """The answers of a run, or of one of its steps; those that are in `place` first."""
 
     def __init__(self, place: Path, of: list[Any]) -> None:
         self.place, self.of = place, of
@@ -234,7 +224,22 @@ class Checkpoint(Memory):
         self._journal: Journal | None = None
 
     def __enter__(self) -> Checkpoint:
-        self._open()
+        """Make the directory, or see that it is of the same run."""
+        try:
+            self.place.mkdir(parents=True, exist_ok=True)
+            there = sorted(p.name for p in self.place.iterdir())
+        except OSError as error:
+            raise FormatError(f"there can be no checkpoint here: {error.strerror}", path=self.place) from None
+        cut_off = [name for name in there if name.startswith(".") and name.endswith(".part")]  # of a run that was killed
+        for name in cut_off:
+            (self.place / name).unlink()
+        if RUN in there:
+            refuse_differences(self.place, self._read_run(), self.run)
+        elif len(there) > len(cut_off):
+            raise FormatError("this directory holds other files, and no checkpoint: give one of its own", path=self.place)
+        else:
+            with replacing(self.place / RUN, lasting=True) as place:
+                place.write_text(json.dumps({"suffice": "checkpoint", "version": VERSION, "run": self.run}), encoding="utf-8")
         self._journal = Journal(self.place, [])
         return self
 
@@ -302,24 +307,6 @@ class Checkpoint(Memory):
         self._last = time.perf_counter()
         self._cost = self._last - begun
 
-    def _open(self) -> None:
-        """Make the directory, or see that it is of the same run."""
-        try:
-            self.place.mkdir(parents=True, exist_ok=True)
-            there = sorted(p.name for p in self.place.iterdir())
-        except OSError as error:
-            raise FormatError(f"there can be no checkpoint here: {error.strerror}", path=self.place) from None
-        for name in there:
-            if name.startswith(".") and name.endswith(".part"):  # of a run that was killed while it wrote
-                (self.place / name).unlink()
-        if RUN in there:
-            differences(self.place, self._read_run(), self.run)
-            return
-        if any(not (name.startswith(".") and name.endswith(".part")) for name in there):
-            raise FormatError("this directory holds other files, and no checkpoint: give one of its own", path=self.place)
-        with replacing(self.place / RUN, lasting=True) as place:
-            place.write_text(json.dumps({"suffice": "checkpoint", "version": VERSION, "run": self.run}), encoding="utf-8")
-
     def _read_run(self) -> Any:
         try:
             told = json.loads((self.place / RUN).read_text(encoding="utf-8"))
@@ -345,17 +332,16 @@ SHORT = 60
 
 def fingerprint(learner: str, data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """The learner, its options, the version, and of the data the columns with the counts of their values."""
-    said = {name: in_words(value) for name, value in options.items()}
-    return {"learner": learner, "version": version("suffice"), "options": said, **_rows(data)}
-
-
-def _rows(data: Any) -> dict[str, Any]:
+    weight = None
     if isinstance(data, (Statistics, Moments)):
         entries = [data] if isinstance(data, Moments) else list(data)
-        return {"weight": None, "columns": {listing([*e.names, *e.request.real], 9): [_digest(in_words(e)), ""] for e in entries}}
-    rows = data.data if isinstance(data, Sequences) else scan(data)
-    columns = {str(r["column"]): [_digest(json.dumps(r)), str(r["kind"])] for r in rows.schema.records()}
-    return {"weight": repr(float(rows.weight)), "columns": columns}
+        columns = {listing([*e.names, *e.request.real], 9): [_digest(in_words(e)), ""] for e in entries}
+    else:
+        rows = data.data if isinstance(data, Sequences) else scan(data)
+        columns = {str(r["column"]): [_digest(json.dumps(r)), str(r["kind"])] for r in rows.schema.records()}
+        weight = repr(float(rows.weight))
+    said = {name: in_words(value) for name, value in options.items()}
+    return {"learner": learner, "version": version("suffice"), "options": said, "weight": weight, "columns": columns}
 
 
 def _digest(text: str) -> str:
@@ -363,12 +349,7 @@ def _digest(text: str) -> str:
 
 
 def in_words(value: Any) -> str:
-    """A value of an option, whole: equal values have equal words.
-
-    >>> from suffice import HillClimb
-    >>> in_words({"a": HillClimb(restarts=3), "b": np.ones(2)})[:78]
-    "{'a': HillClimb(max_parents=None, restarts=3, start=None, perturbations=None),"
-    """
+    """A value of an option, whole: equal values have equal words."""
     if isinstance(value, np.ndarray):
         return f"array({_digest(f'{value.dtype.str}{value.shape}{value.tobytes().hex()}')})"
     if is_dataclass(value) and not isinstance(value, type):
@@ -382,11 +363,17 @@ def in_words(value: Any) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
-def differences(place: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def refuse_differences(place: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """Refuse to go on with a checkpoint of another run, and say what differs."""
-    found = [f"by {what} {then.get(key)}, not {now.get(key)}" for key, what in WHO if then.get(key) != now.get(key)]
+    who = (("learner", "the learner"), ("version", "version"))
+    found = [f"by {what} {then.get(key)}, not {now.get(key)}" for key, what in who if then.get(key) != now.get(key)]
     if then.get("learner") == now.get("learner"):
-        found += _other_options(then.get("options", {}), now.get("options", {}))
+        options = then.get("options", {}), now.get("options", {})
+        for name in dict.fromkeys([*options[0], *options[1]]):
+            before, after = (some.get(name, "None") for some in options)
+            short = max(len(before), len(after)) <= SHORT
+            if before != after:
+                found.append(f"with {name} {before}, not {after}" if short else f"with another {name}")
     other = _other_columns(then.get("columns", {}), now.get("columns", {}))
     if then.get("weight") != now.get("weight") and not other:
         other = [f"from data of weight {then.get('weight')}, not {now.get('weight')}"]
@@ -395,19 +382,6 @@ def differences(place: Path, then: Mapping[str, Any], now: Mapping[str, Any]) ->
         raise FitError(
             f"the checkpoint in {str(place)!r} was made {listing(found, 5, 'str')}: give another directory, or remove this one"
         )
-
-
-WHO = (("learner", "the learner"), ("version", "version"))
-
-
-def _other_options(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    found = []
-    for name in dict.fromkeys([*then, *now]):
-        before, after = then.get(name, "None"), now.get(name, "None")
-        if before != after:
-            short = max(len(before), len(after)) <= SHORT
-            found.append(f"with {name} {before}, not {after}" if short else f"with another {name}")
-    return found
 
 
 def _other_columns(then: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> list[str]:

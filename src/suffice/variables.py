@@ -185,11 +185,7 @@ Variable: TypeAlias = Finite | Real | Count | Distributed
 
 
 def is_whole(variable: Variable) -> bool:
-    """Whether a variable is a number that can only be whole.
-
-    >>> is_whole(Count("n")), is_whole(Real("x"))
-    (True, False)
-    """
+    """Whether a variable is a number that can only be whole."""
     return isinstance(variable, NotNormal) and variable.whole
 
 

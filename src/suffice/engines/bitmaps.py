@@ -69,15 +69,7 @@ TABLES = 2**23
 
 
 class Bitmaps:
-    """The finite columns of some data, ready to be counted in many small tables. Weights are whole numbers.
-
-    >>> from suffice import scan
-    >>> data = scan({"x": ["a", "b", "a", "a"], "y": ["u", "v", "v", "u"]})
-    >>> bitmaps = Bitmaps(data, list(data.schema.values()))
-    >>> tables, offsets = bitmaps.full(np.array([[0, 1]], np.int32))
-    >>> tables
-    array([2, 1, 0, 1], dtype=int32)
-    """
+    """The finite columns of some data, ready to be counted in many small tables. Weights are whole numbers."""
 
     def __init__(
         self, data: Data, variables: Sequence[Finite], *, threads: int | None = None, memory_limit: float | None = None
@@ -219,12 +211,6 @@ def merge_equal_rows(data: Data, variables: Sequence[Finite]) -> Data | None:
     """The same rows, equal ones merged into one that has their weight; None unless there are few that can differ.
 
     One pass counts the table of all variables, whose cells are the rows. Its scores and tests are those of the rows.
-
-    >>> from suffice import scan
-    >>> data = scan({"x": ["a", "b"] * 9000})
-    >>> few = merge_equal_rows(data, list(data.schema.values()))
-    >>> few.n_rows, few.weight
-    (2, 18000.0)
     """
     names, sizes = tuple(v.name for v in variables), [v.n_states for v in variables]
     if data.n_rows < 8 * math.prod(sizes):

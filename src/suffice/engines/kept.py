@@ -1,4 +1,5 @@
-"""Columns: encoded once, and read by row ranges from then on, wherever they lie: in memory, or in a spill.
+"""What is kept near: columns, encoded once and read by row ranges from then on, in memory or in a spill; values that a learner
+makes of blocks and needs in every pass, the same way; and the rows of an engine as bits, made once for all steps.
 
 A spill is for what is too large for memory: a temporary file without a name, which the system frees when it is closed, however
 the process ends. It is read into the caller's arrays and never mapped, so that it does not count as memory of the process.
@@ -55,11 +56,7 @@ class Column(Protocol):
 
 
 def sum_of(weights: Array) -> float:
-    """The sum of weights, infinite if it is beyond the largest double.
-
-    >>> sum_of(np.array([1e308, 1e308]))
-    inf
-    """
+    """The sum of weights, infinite if it is beyond the largest double."""
     with np.errstate(over="ignore"):
         return float(weights.sum())
 
@@ -74,13 +71,7 @@ class Nothing:
 
 
 class Growing:
-    """An array that grows by chunks, into memory taken at once where the number of rows is known.
-
-    >>> growing = Growing(None)
-    >>> growing.add(np.array([1, 255], np.uint8)); growing.add(np.array([300], np.uint16))
-    >>> growing.column(None, np.dtype(np.uint16))
-    array([    1, 65535,   300], dtype=uint16)
-    """
+    """An array that grows by chunks, into memory taken at once where the number of rows is known."""
 
     def __init__(self, n_rows: int | None) -> None:
         self._n_rows = n_rows
@@ -241,13 +232,7 @@ class SpilledValue(KeptValue[T]):
 
 
 class ValueStore:
-    """Takes values of some bytes: as long as there is room in memory, there; then into a temporary file without a name.
-
-    >>> store = ValueStore(100)
-    >>> small, large = store.keep(np.arange(3), 24), store.keep(np.arange(20), 160)
-    >>> small.read().sum(), large.read().sum(), store.n_spilled
-    (np.int64(3), np.int64(190), 1)
-    """
+    """Takes values of some bytes: as long as there is room in memory, there; then into a temporary file without a name."""
 
     def __init__(self, limit: float) -> None:
         self._left, self._lock = float(limit), Lock()

@@ -371,7 +371,8 @@ class Local(Engine):
 
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
         self.require(layout.names)
-        bits = LocalBits(self._block, self.n_rows or 0, layout, weighted=self.weighted, threads=threads)
+        # Bits know nothing of sequences, and want blocks of rows of one size.
+        bits = LocalBits(partial(self._block, size=ROWS), self.n_rows or 0, layout, weighted=self.weighted, threads=threads)
         return bits if bits.fits(memory_limit) else super().bits(layout)
 
 

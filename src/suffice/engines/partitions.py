@@ -29,11 +29,7 @@ PARTITION = 2**32
 
 
 def place(number: int, row: int) -> str:
-    """Where a row stands, for a person.
-
-    >>> place(PARTITION + 2, 4)
-    'partition 2, block 3, row 5'
-    """
+    """Where a row stands, for a person."""
     partition, block = divmod(number, PARTITION)
     return f"partition {partition + 1}, block {block + 1}, row {row + 1}"
 

@@ -1,4 +1,5 @@
-"""Rows that a learner may see: a sample of them, or the distinct ones, of a size that is stated."""
+"""Rows that a learner may see: a sample of them, or the distinct ones, of a size that is stated; and where a column of numbers is cut
+into bins, which a sample says."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Array, Block, Engine, Step, is_missing
+from suffice.engines.schema import NumberSummary
 from suffice.engines.views import Size
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.variables import Bins, Finite, Variable
@@ -126,11 +128,7 @@ class Distinct(Step[_Keyed]):
 
 
 def most_of(n: int, n_rows: int | None) -> int:
-    """A bound that the n smallest of so many hashes are below, but for ten standard deviations: once in 10²³ samples.
-
-    >>> most_of(10, 20) == most_of(10, None) == 2**64 - 1, most_of(2**14, 2**20) < 2**59
-    (True, True)
-    """
+    """A bound that the n smallest of so many hashes are below, but for ten standard deviations: once in 10²³ samples."""
     return min(int((n + 10.0 * np.sqrt(n) + 100.0) / (n_rows or 1) * 2**64), 2**64 - 1)
 
 
@@ -170,11 +168,7 @@ class TakeRows:
 
     @classmethod
     def of(cls, sizes: Mapping[int, Size], rows: Sequence[int]) -> TakeRows:
-        """Of rows by their numbers among all; the numbers of blocks are in the order of the rows.
-
-        >>> TakeRows.of({0: Size(2, 2.0, 0, {}), 1: Size(2, 2.0, 0, {})}, [3, 0]).wanted
-        ((1, 1), (0, 0))
-        """
+        """Of rows by their numbers among all; the numbers of blocks are in the order of the rows."""
         numbers = sorted(sizes)
         ends = np.cumsum([sizes[number].rows for number in numbers])
         total = int(ends[-1]) if len(ends) else 0
@@ -213,11 +207,6 @@ def cut_points(bins: Bins, name: str, values: Floats, weight: Floats | None, tar
     """Where `bins` cuts the column; fewer bins than asked for where values repeat too often.
 
     Each cut is a value of the data, the first of the bin above it, save that MDL cuts half-way between two values.
-
-    >>> cut_points(Bins(2), "x", np.array([1.0, 2.0, 3.0, 4.0]), None, None)
-    [3.0]
-    >>> cut_points(Bins(2, width=True), "x", np.array([0.0, 1.0, 4.0]), None, None)
-    [2.0]
     """
     if isinstance(bins.how, tuple):
         return list(bins.how)
@@ -239,26 +228,13 @@ def cut_points(bins: Bins, name: str, values: Floats, weight: Floats | None, tar
 
 
 @dataclass(frozen=True)
-class Ends:
-    """The smallest and the largest of some numbers."""
-
-    low: float
-    high: float
-
-    def __add__(self, other: Ends) -> Ends:
-        return Ends(min(self.low, other.low), max(self.high, other.high))
-
-
-@dataclass(frozen=True)
-class ValueRange(Step[Ends]):
-    """The smallest and the largest value of a column among rows that have weight."""
+class ValueRange(Step[NumberSummary]):
+    """The numbers of a column in rows that have weight, summed up."""
 
     name: str
 
-    def of(self, block: Block) -> Ends:
-        values = block.columns[self.name]
-        values = values[~np.isnan(values) & (block.weights > 0)]
-        return Ends(float(values.min()), float(values.max())) if len(values) else Ends(np.inf, -np.inf)
+    def of(self, block: Block) -> NumberSummary:
+        return NumberSummary.of(block.columns[self.name][block.weights > 0])
 
 
 def binned_variable(bins: Bins, name: str, engine: Engine) -> Finite:
@@ -268,7 +244,7 @@ def binned_variable(bins: Bins, name: str, engine: Engine) -> Finite:
         raise DataError(f"the column {name!r} is to be cut by {bins.target!r}, which is not finite; declare its states")
     if bins.width:
         ends = engine.fold(ValueRange(name), names)
-        values = np.array([ends.low, ends.high] if ends.low <= ends.high else [])
+        values = np.array([ends.least, ends.most] if ends.n else [])
         return bins.finite(name, cut_points(bins, name, values, None, None))
     rows = engine.fold(Sample(SAMPLE, 0, most_of(SAMPLE, engine.n_rows)), names).rows
     target = None if bins.target is None else rows.columns[bins.target]

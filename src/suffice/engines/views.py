@@ -217,7 +217,7 @@ class Viewed(Engine):
         tell_sizes(self, new, list(self.fold(Tally(), new).values()))
 
     def declare(self, variables: Any) -> Engine:
-        return Viewed(self.engine.declare(variables), self.view)
+        return type(self)(self.engine.declare(variables), self.view)
 
     def _sources(self, names: Sequence[str]) -> Sequence[str]:
         """The columns of the engine that these are made of."""
@@ -267,12 +267,7 @@ class MarkMissing:
 
 
 class Indicating(Viewed):
-    """An engine with a column "no" or "yes" for each of some columns, whether its cell is missing.
-
-    >>> from suffice import scan
-    >>> Indicating(scan({"x": ["a", None, "b"]}).engine, {"x_missing": "x"}).names
-    ('x', 'x_missing')
-    """
+    """An engine with a column "no" or "yes" for each of some columns, whether its cell is missing."""
 
     own_gaps = True
 

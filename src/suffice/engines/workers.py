@@ -1,5 +1,6 @@
-"""What Spark's workers need: jobs, what they answer, and what went wrong, in one sentence of ours; and encoded blocks of a task
-in a file, which a worker writes once and maps into memory from then on.
+"""What workers need: pieces of files that they read by themselves, row groups of Parquet files and whole text files, dealt out to
+tasks; jobs, what they answer, and what went wrong, in one sentence of ours; and encoded blocks of a task in a file, which a
+worker writes once and maps into memory from then on.
 
 A worker that does not find the file, as after a crash or on another machine, makes it again; a file that is damaged, too.
 """
@@ -333,12 +334,7 @@ def text_files(source: Delimited) -> tuple[TextFile, ...]:
 
 
 def deal_out(pieces: Sequence[Piece], n: int) -> list[tuple[Piece, ...]]:
-    """The pieces in their order, in n parts of about the same size; files are not cut where there are enough of them.
-
-    >>> parts = deal_out([Piece(f, f, Stamp(0, 0), i, 10, 0) for i, f in enumerate("abc")], 2)
-    >>> [[piece.path for piece in part] for part in parts]
-    [['a'], ['b', 'c']]
-    """
+    """The pieces in their order, in n parts of about the same size; files are not cut where there are enough of them."""
     units = _files(pieces)
     if len(units) < n:
         units = [(piece,) for piece in pieces]

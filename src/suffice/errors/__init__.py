@@ -237,11 +237,7 @@ def whole(value: object, what: str, least: int, refusal: type[SufficeError] = Fi
 
 
 def checked_level(level: object) -> float:
-    """The level of an interval.
-
-    >>> checked_level(0.95)
-    0.95
-    """
+    """The level of an interval."""
     share = float(level) if isinstance(level, Real) else 0.0
     if not 0.0 < share < 1.0:
         raise FitError(f"the level of an interval lies between 0 and 1, for instance 0.95; not {level!r}")

@@ -55,11 +55,7 @@ Remedy(python='gaps=Missing()', option='--gaps missing'))
 
 
 def name_of(argument: str) -> Remedy:
-    """The name of an argument, and of its option.
-
-    >>> name_of("max_parents")
-    Remedy(python='max_parents', option='--max-parents')
-    """
+    """The name of an argument, and of its option."""
     return Remedy(argument, _option(argument))
 
 
@@ -79,20 +75,12 @@ def declaration(name: str, kind: str, call: str = "{}") -> Remedy:
 
 
 def state_names(name: str, each: Sequence[str]) -> Remedy:
-    """The states that a column is declared to have.
-
-    >>> state_names("ill", ["no", "yes"])
-    Remedy(python="variables={'ill': ['no', 'yes']}", option='--finite ill=no,yes')
-    """
+    """The states that a column is declared to have."""
     return Remedy(f"variables={{{name!r}: {list(each)}}}", f"--finite {shlex.quote(name + '=' + ','.join(each))}")
 
 
 def hidden_with_states(name: str, call: str = "{}") -> Remedy:
-    """The declaration of a hidden variable with its states, and the call that takes it.
-
-    >>> hidden_with_states("h", "em(dag, data, {})")
-    Remedy(python="em(dag, data, hidden=[Finite('h', [...])])", option='--hidden h=a,b')
-    """
+    """The declaration of a hidden variable with its states, and the call that takes it."""
     return Remedy(call.format(f"hidden=[Finite({name!r}, [...])]"), f"--hidden {shlex.quote(f'{name}=a,b')}")
 
 
@@ -126,11 +114,7 @@ def as_regression(node: str, kind: str = "Logistic", *, ridge: bool = False) -> 
 
 
 def as_family(node: str, family: str) -> Remedy:
-    """A node that is given a distribution.
-
-    >>> as_family("wait", "Gamma()")
-    Remedy(python="families={'wait': Gamma()}", option='--family wait=WORD')
-    """
+    """A node that is given a distribution."""
     return Remedy(f"families={{{node!r}: {family}}}", f"--family {shlex.quote(f'{node}=WORD')}")
 
 
@@ -140,11 +124,7 @@ def ridge_of(kind: str) -> Remedy:
 
 
 def weight_penalty(norm: int, strength: object, before: str = "penalty=") -> Remedy:
-    """A penalty on weights.
-
-    >>> weight_penalty(2, 0.1)
-    Remedy(python='penalty=L2(0.1)', option='--penalty l2:0.1')
-    """
+    """A penalty on weights."""
     return Remedy(f"{before}L{norm}({strength})", f"--penalty l{norm}:{strength}")
 
 
@@ -165,11 +145,7 @@ def score_by(score: str, word: str) -> Remedy:
 
 
 def forbidden_edge(parent: str, child: str) -> Remedy:
-    """A constraint on an edge.
-
-    >>> forbidden_edge("a", "b").option
-    "--forbid 'a -> b'"
-    """
+    """A constraint on an edge."""
     return Remedy(f"Forbid(({parent!r}, {child!r}))", f"--forbid {shlex.quote(f'{parent} -> {child}')}")
 
 

@@ -11,11 +11,7 @@ Rows = Iterable[Sequence[object]]
 
 
 def number(x: object) -> str:
-    """A number for a person: four significant digits.
-
-    >>> number(0.123456), number(12345678.9), number("a")
-    ('0.1235', '1.235e+07', 'a')
-    """
+    """A number for a person: four significant digits."""
     return f"{x:.4g}" if isinstance(x, float) else str(x).replace("\n", "\\n")
 
 
@@ -47,11 +43,7 @@ def html_table(header: Sequence[str], rows: Rows, *, caption: str = "") -> str:
 
 
 def and_more(n: int, noun: str) -> str:
-    """The last line under a table that leaves out n things; nothing if it leaves out none.
-
-    >>> and_more(3, "row"), and_more(0, "row")
-    ('\\n… and 3 more rows', '')
-    """
+    """The last line under a table that leaves out n things; nothing if it leaves out none."""
     return f"\n… and {quantity(n, f'more {noun}')}" if n > 0 else ""
 
 

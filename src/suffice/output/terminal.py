@@ -1,4 +1,5 @@
-"""What the command line prints: results on standard output, everything else on standard error."""
+"""What the command line prints: results on standard output, everything else on standard error; and one line for what is under
+way, on a terminal or below a cell of a notebook: its clock moves by itself, and work within other work shares it."""
 
 from __future__ import annotations
 
@@ -51,13 +52,7 @@ def print_facts(facts: dict[str, Any], as_json: bool) -> None:
 
 @contextmanager
 def then_printed(text: str) -> Iterator[None]:
-    """Print a result after a block that writes one, so that a pipe which nobody reads takes nothing with it; also if it fails.
-
-    >>> with then_printed("a -> b"):
-    ...     print("written")
-    written
-    a -> b
-    """
+    """Print a result after a block that writes one, so that a pipe which nobody reads takes nothing with it; also if it fails."""
     try:
         yield
     finally:
@@ -114,11 +109,7 @@ REFRESHES = 8
 
 
 def in_notebook() -> bool:
-    """Whether the code runs in a cell of a notebook.
-
-    >>> in_notebook()
-    False
-    """
+    """Whether the code runs in a cell of a notebook."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 
@@ -134,15 +125,7 @@ def patience() -> float:
 
 
 class StatusLine:
-    """What is under way, the outermost work first, with the seconds since that began.
-
-    >>> line = StatusLine()
-    >>> outer = line.begin(lambda: "searching", shown=False)
-    >>> inner = line.begin(lambda: "counting rows 34 %", shown=False)
-    >>> line.text()
-    'searching; counting rows 34 %; 0 s'
-    >>> line.end(inner); line.end(outer)
-    """
+    """What is under way, the outermost work first, with the seconds since that began."""
 
     def __init__(self) -> None:
         self._entries: dict[int, tuple[Callable[[], str], float]] = {}

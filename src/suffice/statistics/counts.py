@@ -99,11 +99,7 @@ def project_keys(keys: Ints, source: Sequence[Finite], names: Sequence[str]) -> 
 
 
 def describe(key: int, variables: Sequence[Finite]) -> str:
-    """A configuration in words.
-
-    >>> describe(1, [Finite("x", ["a", "b"])])
-    "x='b'"
-    """
+    """A configuration in words."""
     digits = np.unravel_index(int(key), sizes(variables)) if variables else ()
     return ", ".join(f"{v.name}={v.states[int(d)]!r}" for v, d in zip(variables, digits, strict=True))
 
@@ -117,11 +113,7 @@ COUNTED = 2**16
 
 
 def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The first row of each kind of equal rows, and the kind of each row.
-
-    >>> distinct([np.array([1, 0, 1]), np.array([2.5, 2.5, 2.5])], 3)
-    (array([1, 0]), array([1, 0, 1]))
-    """
+    """The first row of each kind of equal rows, and the kind of each row."""
     group, size = np.zeros(n_rows, np.int64), 1
     for column in columns:
         if column.dtype.kind == "f":
@@ -142,11 +134,7 @@ def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDAr
 
 
 def alike(lines: npt.NDArray[Any]) -> Iterator[Ints]:
-    """The numbers of the lines that are equal, group by group.
-
-    >>> [same.tolist() for same in alike(np.array([[1, 0], [0, 0], [1, 0]]))]
-    [[1], [0, 2]]
-    """
+    """The numbers of the lines that are equal, group by group."""
     if not len(lines) or (lines == lines[0]).all():  # most often there is nothing to sort
         yield from [np.arange(len(lines))] if len(lines) else []
         return

@@ -386,11 +386,7 @@ class Statistics:
 
 
 def checked_decay(factor: object) -> float:
-    """The share of its weight that a row keeps.
-
-    >>> checked_decay(1)
-    1.0
-    """
+    """The share of its weight that a row keeps."""
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0.0 < factor <= 1.0:
         raise StatisticsError(f"decay is the share of its weight that a row keeps, above 0 and at most 1, not {factor!r}")
     return float(factor)

@@ -110,11 +110,6 @@ def doubts_about(
 def _are_running(name: str, x: npt.NDArray[np.float64]) -> bool:
     """Whether whole numbers that are all different are running numbers, or others that only tell rows apart: too many for that to
     be chance, or under a name that says so.
-
-    >>> _are_running("x", np.arange(100.0)), _are_running("x", np.arange(100.0) ** 3)
-    (True, False)
-    >>> [n for n in ("id", "patient_id", "PatientID", "Unnamed: 0", "paid", "valid") if _are_running(n, np.arange(100.0) ** 3)]
-    ['id', 'patient_id', 'PatientID', 'Unnamed: 0']
     """
     if len(x) < FEW:
         return False

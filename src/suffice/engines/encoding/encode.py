@@ -1,8 +1,11 @@
-"""Encoding: from the cells of a finite column to codes of its states, chunk by chunk; columns of numbers are in `numbers`.
+"""Encoding: from cells to codes of states or to numbers, chunk by chunk.
 
 A finite column becomes one byte a cell (more where there are more than 255 states), and the largest code of its type means
 missing. Where the states are not declared, codes are given in the order of discovery; `recode` puts them in the order of the
-states once all are known.
+states once all are known. A column of numbers becomes float64, in which NaN means missing, or the bins that it is cut into.
+
+Text is read as numbers by the decimal mark of its source. Thousands marks are refused: 1,234 may be a thousand or a little more
+than one.
 """
 
 from __future__ import annotations
@@ -40,11 +43,7 @@ class Wrong(Exception):
 
 
 def code_type(n_states: int) -> np.dtype[Any]:
-    """The smallest type that holds the codes of so many states and one for missing.
-
-    >>> code_type(255), code_type(256)
-    (dtype('uint8'), dtype('uint16'))
-    """
+    """The smallest type that holds the codes of so many states and one for missing."""
     return np.dtype(np.uint8 if n_states <= 255 else np.uint16 if n_states <= 65535 else np.uint32)
 
 
@@ -59,11 +58,7 @@ def map_codes(indices: npt.NDArray[Any], table: Codes) -> Codes:
 
 
 def recode(codes: Codes, order: npt.NDArray[Any], dtype: np.dtype[Any]) -> Codes:
-    """Codes of discovery as codes of states: order[old] = new, in the type that the final number of states needs.
-
-    >>> recode(np.array([0, 1, 255], np.uint8), np.array([1, 0]), np.dtype(np.uint8))
-    array([  1,   0, 255], dtype=uint8)
-    """
+    """Codes of discovery as codes of states: order[old] = new, in the type that the final number of states needs."""
     if codes.dtype == dtype and np.array_equal(order, np.arange(len(order))):
         return codes
     table = np.full(256 if codes.dtype == np.uint8 else len(order) + 1, np.iinfo(dtype).max, dtype)
@@ -73,23 +68,14 @@ def recode(codes: Codes, order: npt.NDArray[Any], dtype: np.dtype[Any]) -> Codes
 
 
 def first_rows(indices: npt.NDArray[Any], n: int) -> npt.NDArray[np.int64]:
-    """The first row where each of the indices 0 … n-1 occurs, or -1.
-
-    >>> first_rows(np.array([2, 0, 2]), 3)
-    array([ 1, -1,  0])
-    """
+    """The first row where each of the indices 0 … n-1 occurs, or -1."""
     rows = np.full(n, -1, np.int64)
     rows[indices[::-1]] = np.arange(len(indices))[::-1]
     return rows
 
 
 def texts(values: Any) -> list[str | None]:
-    """The cells of an Arrow array as the texts that states are compared by; None where nothing is.
-
-    >>> import pyarrow
-    >>> texts(pyarrow.array([1.5, 2.0, None])), texts(pyarrow.array([True]))
-    (['1.5', '2', None], ['true'])
-    """
+    """The cells of an Arrow array as the texts that states are compared by; None where nothing is."""
     if pt.is_dictionary(values.type):
         values = values.dictionary_decode()
     if pt.is_temporal(values.type) or pt.is_decimal(values.type):
@@ -120,11 +106,7 @@ def list_texts(values: Any) -> Any:
 
 
 def number(text: str) -> float | None:
-    """The number that a text is, infinite or NaN included, or None.
-
-    >>> number(" +1e3 "), number("1_000"), number("0x1"), number("1e999")
-    (1000.0, None, None, inf)
-    """
+    """The number that a text is, infinite or NaN included, or None."""
     return float(text) if NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text) else None
 
 
@@ -282,12 +264,7 @@ def refuse_mark(row: int, text: str, decimal: str) -> NoReturn:
 
 
 def with_points(cells: Any) -> Any:
-    """Numbers with decimal commas as numbers with points; what else is there is left as it is, but thousands marks.
-
-    >>> import pyarrow
-    >>> with_points(pyarrow.array(["1,5", "", "-2", "1,2,3"])).to_pylist()
-    ['1.5', '', '-2', '1,2,3']
-    """
+    """Numbers with decimal commas as numbers with points; what else is there is left as it is, but thousands marks."""
     is_dictionary = pt.is_dictionary(cells.type)
     words = cells.dictionary if is_dictionary else cells
     marked = pc.match_substring_regex(words, f"^{MARKED[','].pattern}$")
@@ -400,14 +377,7 @@ class Cuts:
 
 
 def bin_codes(values: Floats, variable: Finite) -> Codes:
-    """The bin of each number or, where the states are numbers in their order, its state.
-
-    >>> from suffice import Bins
-    >>> bin_codes(np.array([17.0, 18.0, np.nan]), Bins([18]).finite("age", [18]))
-    array([  0,   1, 255], dtype=uint8)
-    >>> bin_codes(np.array([2.5, 0.0, np.nan]), Finite("x", ["0", "2.5"]))
-    array([  1,   0, 255], dtype=uint8)
-    """
+    """The bin of each number or, where the states are numbers in their order, its state."""
     points = [float(s) for s in variable.states[1:]] if variable.cuts is None else variable.cuts
     codes = np.searchsorted(np.asarray(points, np.float64), values, side="right").astype(code_type(variable.n_states))
     codes[np.isnan(values)] = np.iinfo(codes.dtype).max

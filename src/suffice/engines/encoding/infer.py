@@ -91,13 +91,7 @@ class Values:
 
     @property
     def are_states(self) -> bool:
-        """The rule at the door: two different values, or at most ten whole ones in at least fifty rows.
-
-        >>> Values.of(np.array([0.0, 1.0, 1.0])).are_states, Values.of(np.arange(50.0) % 10).are_states
-        (True, True)
-        >>> Values.of(np.array([0.5, 1.5])).are_states, Values.of(np.arange(49.0) % 10).are_states
-        (False, False)
-        """
+        """The rule at the door: two different values, or at most ten whole ones in at least fifty rows."""
         if self.few is None:
             return False
         # Two cells have two values without meaning anything by it.
@@ -194,11 +188,7 @@ def is_integer_text(text: str) -> bool:
 
 
 def reads_as(words: Collection[str], integers_finite: bool) -> str:
-    """Whether the texts of a column are "numbers", some of them finite, or "states".
-
-    >>> reads_as(["1", "2.5"], False), reads_as(["1", "2"], True), reads_as(["inf"], False)
-    ('numbers', 'states', 'states')
-    """
+    """Whether the texts of a column are "numbers", some of them finite, or "states"."""
     parsed = [number(w) for w in words]
     numeric = all(x is not None for x in parsed) and any(x is not None and np.isfinite(x) for x in parsed)
     integers = integers_finite and all(map(is_integer_text, words))

@@ -1,5 +1,5 @@
-"""Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; what was
-said of them (`Options`); and one pass over them, through encoders (`encode`), in blocks (`cut`).
+"""Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; what was said of
+them (`Options`) and of how text is written (`Dialect`); and one pass over them, through encoders (`encode`), in blocks (`cut`).
 
 A source knows its columns and what each is made of, can be read more than once, and can say where a row stands, so that an
 error can name the file and the line.
@@ -104,13 +104,7 @@ class Categories:
 
 
 def checked_names(names: Iterable[object], where: str) -> tuple[str, ...]:
-    """The names of columns, none of them blank and none there twice.
-
-    >>> checked_names(["a", "a"], "x.csv")
-    Traceback (most recent call last):
-        ...
-    suffice.errors.DataError: x.csv: the column 'a' occurs twice
-    """
+    """The names of columns, none of them blank and none there twice."""
     result = tuple(str(n) for n in names)
     if not result:
         raise DataError(f"{where}: there are no columns")
@@ -125,12 +119,7 @@ def checked_names(names: Iterable[object], where: str) -> tuple[str, ...]:
 
 
 def kind_of(arrow_type: Any) -> Kind:
-    """The kind of an Arrow type.
-
-    >>> import pyarrow
-    >>> kind_of(pyarrow.int8()), kind_of(pyarrow.list_(pyarrow.int8()))
-    (<Kind.INTEGER: 'whole numbers'>, <Kind.OTHER: 'something else'>)
-    """
+    """The kind of an Arrow type."""
     tests = (
         (pt.is_interval, Kind.OTHER),
         (pt.is_dictionary, Kind.CATEGORY),
@@ -207,11 +196,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is written; without a separator it is recognised.
-
-    >>> Dialect(separator=";", decimal=",")
-    Dialect(separator=';', decimal=',', encoding='utf-8')
-    """
+    """How a text file is written; without a separator it is recognised."""
 
     separator: str | None = None
     decimal: str = "."
@@ -238,11 +223,7 @@ AS_USUAL = Dialect()
 
 
 class TextPath(str):
-    """The path of text files, or a pattern, with what was said of how they are written: for whoever passes paths on.
-
-    >>> TextPath("rows.csv", Dialect(";")).dialect.separator
-    ';'
-    """
+    """The path of text files, or a pattern, with what was said of how they are written: for whoever passes paths on."""
 
     dialect: Dialect
 
@@ -253,11 +234,7 @@ class TextPath(str):
 
 
 def checked_words(missing: Iterable[object]) -> tuple[str, ...]:
-    """The words that mean missing.
-
-    >>> checked_words("NA"), checked_words(["NA", -999])
-    (('NA',), ('NA', '-999'))
-    """
+    """The words that mean missing."""
     return (missing,) if isinstance(missing, str) else tuple(state_text(word) for word in missing)
 
 
@@ -315,11 +292,7 @@ def wrong_cell(source: Source, name: str, row: int, wrong: Wrong) -> DataError:
 
 
 def cut(parts: Iterable[tuple[dict[Any, Any], int]]) -> Iterator[dict[Any, Any]]:
-    """Chunks of any lengths, arrays of numpy or Arrow, cut anew into blocks; what lies in one chunk is not copied.
-
-    >>> [len(b["x"]) for b in cut([({"x": np.zeros(ROWS + 1)}, ROWS + 1), ({"x": np.zeros(ROWS)}, ROWS)])]
-    [16384, 16384, 1]
-    """
+    """Chunks of any lengths, arrays of numpy or Arrow, cut anew into blocks; what lies in one chunk is not copied."""
     pieces: list[dict[Any, Any]] = []
     lacking = ROWS
     for chunks, n in parts:

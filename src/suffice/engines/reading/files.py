@@ -1,4 +1,5 @@
-"""Text files as a source. CSV and TSV files are read as text: what a column is, is decided elsewhere.
+"""Files as a source. Text of Parquet files is read as dictionaries, as they store it, so that a column of states costs its codes
+and not its words. CSV and TSV files are read as text: what a column is, is decided elsewhere.
 
 Arrow parses, and is lenient; so the bytes are watched on their way to it. A quote must open or close a whole cell, text must be
 UTF-8, and where Arrow stops, the file is read once more by Python's own reader to name the line.
@@ -254,11 +255,6 @@ class Watched(io.RawIOBase):
 def recognise_separator(head: bytes, usual: str) -> str:
     """What separates columns in the first lines of a file: the usual mark, unless every line has as many columns by another; if
     none does that, the one by which the header and most of the lines have as many, so that the others are refused by number.
-
-    >>> recognise_separator(b"age;smoke\\n17,5;no\\n18,5;yes\\n", ","), recognise_separator(b"age\\n17\\n", ",")
-    (';', ',')
-    >>> recognise_separator(b"age;smoke\\n17,5;no\\n18,5;yes;1\\n19,5;no\\n", ",")
-    ';'
     """
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(head) >= FIRST:  # the last line is cut off

@@ -175,12 +175,7 @@ def _running() -> Iterator[None]:
 def in_sorted_order(
     parts: Iterable[Mapping[Any, Array]], types: Mapping[Any, np.dtype[Any]], keys: Sequence[Any], memory_limit: int
 ) -> Iterator[dict[Any, Array]]:
-    """Rows in parts, sorted by some of their columns, in other parts. DuckDB sorts them in a directory for temporary files.
-
-    >>> parts = [{"k": np.array([3, 1]), "x": np.array([0.3, 0.1])}, {"k": np.array([2]), "x": np.array([0.2])}]
-    >>> [p["x"].tolist() for p in in_sorted_order(parts, {"k": np.dtype(int), "x": np.dtype(float)}, ["k"], 2**30)]
-    [[0.1, 0.2, 0.3]]
-    """
+    """Rows in parts, sorted by some of their columns, in other parts. DuckDB sorts them in a directory for temporary files."""
     import duckdb
 
     names = {k: f"c{i}" for i, k in enumerate(types)}

@@ -5,15 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from suffice.basis.libraries import pa
-from suffice.engines.engine import ROWS, Array, Bits, Block, Engine, T, View, ranges
-from suffice.engines.kept import Column, LocalBits, Nothing, spill
-from suffice.engines.local import Local, hold_in_memory
+from suffice.engines.engine import Array, Block, Engine, T, ranges
+from suffice.engines.kept import Column, Nothing, spill
+from suffice.engines.local import Local
 from suffice.engines.reading.frames import in_sorted_order
 from suffice.engines.sequences.arrangement import (
     Arrangement,
@@ -29,9 +28,7 @@ from suffice.engines.sequences.arrangement import (
     with_gaps,
 )
 from suffice.engines.sequences.keys import CHUNK, Keyed, Times
-from suffice.engines.steps.bits import BitLayout
 from suffice.engines.steps.blocks import available_memory, with_count
-from suffice.engines.views import Viewed
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.variables import Variable
 
@@ -292,19 +289,6 @@ class Arranged(Local):
     def _shuffle(self, names: Sequence[str], rng: np.random.Generator) -> Iterator[Block]:
         """Blocks in a random order: sequences are never cut, nor mixed with others."""
         return (self._block(names, int(number)) for number in rng.permutation(self._n_blocks))
-
-    def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        self.require(names)
-        if view is None or not self.fits_again(names):
-            return self if view is None else Viewed(self, view)
-        blocks = [view(self._block(names, number)) for number in range(self._n_blocks)]
-        return hold_in_memory({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
-
-    def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
-        self.require(layout.names)
-        # Bits know nothing of sequences, and want blocks of rows of one size.
-        bits = LocalBits(partial(self._block, size=ROWS), self.n_rows or 0, layout, weighted=self.weighted, threads=threads)
-        return bits if bits.fits(memory_limit) else Bits(self, layout)
 
 
 def arrange_rows(rows: Keyed, names: Sequence[str], gaps: Refuse | Missing) -> Arranged:

@@ -90,11 +90,6 @@ class Arrangement:
         return int(self.starts[-1])
 
     @cached_property
-    def is_as_given(self) -> bool:
-        """Whether the rows lie as those of the input do."""
-        return bool(np.array_equal(self.position[0 : self.n_rows], np.arange(self.n_rows)))
-
-    @cached_property
     def spans(self) -> dict[int, tuple[int, int]]:
         """The first and the last of the sequences of each block, by its number."""
         return dict(zip(self.numbers or range(len(self.cuts) - 1), pairwise(self.cuts.tolist()), strict=True))
@@ -141,11 +136,7 @@ def _rows_of(here: npt.NDArray[np.bool_], lengths: Ints, column: Column) -> Arra
 
 
 def starts_of(lengths: Ints) -> Ints:
-    """Where each begins, and where the last one ends.
-
-    >>> starts_of(np.array([2, 3]))
-    array([0, 2, 5])
-    """
+    """Where each begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
@@ -153,9 +144,6 @@ def cut_sequences(starts: Ints, size: int | None = None) -> Ints:
     """The first sequence of each block of whole sequences of at most `size` steps together, if none is longer; and the end.
 
     Without a size there are four blocks, or more: enough for threads to share, and few, since each costs a millisecond.
-
-    >>> cut_sequences(np.array([0, 2, 4, 9, 10, 11]), 4)
-    array([0, 2, 3, 5])
     """
     cuts, n = [0], len(starts) - 1
     most = size or min(max(-(-int(starts[-1]) // 4), STEPS), MOST)
@@ -166,11 +154,7 @@ def cut_sequences(starts: Ints, size: int | None = None) -> Ints:
 
 
 def in_order(by: Array | None, order: Array | None) -> bool:
-    """Whether rows are arranged already.
-
-    >>> in_order(np.array([0, 0, 1]), np.array([1, 2, 1])), in_order(np.array([1, 0]), None)
-    (True, False)
-    """
+    """Whether rows are arranged already."""
     if by is None or order is None:
         keys = order if by is None else by
         return keys is None or bool((keys[:-1] <= keys[1:]).all())
@@ -179,11 +163,7 @@ def in_order(by: Array | None, order: Array | None) -> bool:
 
 
 def sorting(by: Array | None, order: Array | None) -> Ints | None:
-    """How rows are arranged by a stable sort of their keys, None if they are arranged already.
-
-    >>> sorting(np.array([1, 0, 1]), np.array([2, 5, 1]))
-    array([1, 2, 0])
-    """
+    """How rows are arranged by a stable sort of their keys, None if they are arranged already."""
     if in_order(by, order):
         return None
     if order is not None and order.dtype.kind == "i":
@@ -274,7 +254,7 @@ class Looked:
     @property
     def n_lacking(self) -> int:
         """How many steps lack between those that are there."""
-        return sum_exactly(self.distances // self.spacing) - self.n_jumps if self.spacing else 0
+        return sum((self.distances // self.spacing).tolist()) - self.n_jumps if self.spacing else 0  # exact, however large
 
     def filled_lengths(self, spacing: int) -> Ints:
         """The length of each sequence, the steps that lack included."""
@@ -284,15 +264,6 @@ class Looked:
 def jumps_of(times: Array) -> Ints:
     """Between whole numbers that follow each other."""
     return np.diff(times) if times.dtype.kind == "i" else np.rint(np.diff(times)).astype(np.int64)
-
-
-def sum_exactly(values: Ints) -> int:
-    """The sum of numbers from 0 up, however large.
-
-    >>> sum_exactly(np.array([2**62, 2**62, 2**62])) == 3 * 2**62
-    True
-    """
-    return int((values >> 32).sum()) * 2**32 + int((values & (2**32 - 1)).sum())
 
 
 MOST_PUT = 16
@@ -349,22 +320,14 @@ REFUSE = Refuse()
 
 
 def checked_unknown(unknown: Any) -> Refuse | Missing:
-    """What becomes of states that are not known.
-
-    >>> checked_unknown(Missing())
-    Missing()
-    """
+    """What becomes of states that are not known."""
     if not isinstance(unknown, (Refuse, Missing)):
         raise DataError(f"unknown states are handled by Refuse() or Missing(), not by {unknown!r}")
     return unknown
 
 
 def lacking_before(by: Array, times: Array, spacing: int, last: tuple[int, Any] | None = None) -> Ints:
-    """How many steps lack before each row of a chunk; `last` is the row before it.
-
-    >>> lacking_before(np.array([0, 0, 1]), np.array([1, 4, 9]), 1)
-    array([0, 2, 0])
-    """
+    """How many steps lack before each row of a chunk; `last` is the row before it."""
     before = np.zeros(len(by), np.int64)
     before[1:] = np.where(by[1:] == by[:-1], jumps_of(times) // spacing - 1, 0)
     if last is not None and last[0] == by[0]:
@@ -387,10 +350,6 @@ def with_gaps(cells: Array, before: Ints) -> Array:
 
 
 def times_with_gaps(times: Array, before: Ints, spacing: int) -> Array:
-    """The times of the same steps.
-
-    >>> times_with_gaps(np.array([1, 4]), np.array([0, 2]), 1)
-    array([1, 2, 3, 4])
-    """
+    """The times of the same steps."""
     back = np.repeat(np.cumsum(before + 1) - 1, before + 1) - np.arange(len(times) + int(before.sum()))
     return np.asarray(np.repeat(times, before + 1) - (spacing * back).astype(times.dtype))

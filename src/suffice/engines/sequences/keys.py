@@ -39,13 +39,7 @@ _ISO = re.compile(r"\d{4}(-\d\d(-\d\d)?|-?W\d\d(-?\d)?|-?Q[1-4])?([T ]\d\d(:\d\d
 
 
 class TextCodes:
-    """Codes of texts in the order of discovery; a missing cell is refused.
-
-    >>> import pyarrow
-    >>> words = TextCodes("the sequence")
-    >>> words.encode(pyarrow.array(["b", "a", "b"])), list(words.codes)
-    (array([0, 1, 0], dtype=int32), ['b', 'a'])
-    """
+    """Codes of texts in the order of discovery; a missing cell is refused."""
 
     n_missing = 0
     mistaken = False
@@ -73,13 +67,7 @@ class TextCodes:
         return np.asarray(table[indices])
 
     def in_turn(self) -> list[str]:
-        """The texts in their order: by number if all are numbers, otherwise as text.
-
-        >>> import pyarrow
-        >>> words = TextCodes("the sequence")
-        >>> _ = words.encode(pyarrow.array(["10", "9", "-1"])); words.in_turn()
-        ['-1', '9', '10']
-        """
+        """The texts in their order: by number if all are numbers, otherwise as text."""
         words = sorted(self.codes)
         try:
             numbers = NumberEncoder().encode(pa.array(words, pa.string()))
@@ -252,17 +240,13 @@ class Keyed(Local):
         self.by, self.order = by, order
         self.keys = tuple(k for k in (by, order) if k is not None)
         self.names = tuple(n for n in self.names if n not in (by, order))
-        if self.source.stable:
-            self._share(rows)
+        if self.source.stable:  # what was read already need not be read again
+            self.seen = {n: s for n, s in rows.seen.items() if n in self.names}
+            self._found, self.n_rows, self._weight, self._bytes = dict(rows._found), rows.n_rows, rows._weight, rows._bytes
         self._keys_read = False
         self.id_codes: Column | None = None
         self.times: Times | None = None
         self.labels: tuple[str, ...] = ("1",)
-
-    def _share(self, rows: Local) -> None:
-        """What was read already need not be read again."""
-        self.seen = {n: s for n, s in rows.seen.items() if n in self.names}
-        self._found, self.n_rows, self._weight, self._bytes = dict(rows._found), rows.n_rows, rows._weight, rows._bytes
 
     @readable()
     def read_keys(self, names: Sequence[str]) -> None:

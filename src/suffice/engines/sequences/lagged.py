@@ -40,11 +40,7 @@ class Lag:
 
 
 def places_of(lengths: Ints) -> Ints:
-    """The place of each step within its sequence, from 0.
-
-    >>> places_of(np.array([2, 3]))
-    array([0, 1, 0, 1, 2])
-    """
+    """The place of each step within its sequence, from 0."""
     return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
@@ -56,11 +52,7 @@ def kept_places(places: Ints, first: int, last: int | None) -> Ints | None:
 
 
 def lag_cells(cells: Array, places: Ints, lag: int) -> Array:
-    """A column so many steps before; a cell before the start of its sequence is missing.
-
-    >>> lag_cells(np.array([1, 2, 3, 4], np.uint8), np.array([0, 1, 0, 1]), 1)
-    array([255,   1, 255,   3], dtype=uint8)
-    """
+    """A column so many steps before; a cell before the start of its sequence is missing."""
     if lag == 0:
         return cells
     result = np.empty_like(cells)
@@ -70,12 +62,7 @@ def lag_cells(cells: Array, places: Ints, lag: int) -> Array:
 
 
 def rename(variable: Variable, name: str) -> Variable:
-    """The same variable under another name.
-
-    >>> from suffice import Finite
-    >>> rename(Finite("x", ["a", "b"]), "x[-1]")
-    Finite('x[-1]', ['a', 'b'])
-    """
+    """The same variable under another name."""
     return replace(variable, name=name)
 
 

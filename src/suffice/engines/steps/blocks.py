@@ -65,11 +65,7 @@ class Block:
 
 
 def is_missing(cells: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which cells of an encoded column are missing.
-
-    >>> is_missing(np.array([0, 255], np.uint8)), is_missing(np.array([np.nan]))
-    (array([False,  True]), array([ True]))
-    """
+    """Which cells of an encoded column are missing."""
     return np.asarray(np.isnan(cells) if cells.dtype.kind == "f" else cells == np.iinfo(cells.dtype).max)
 
 
@@ -116,11 +112,7 @@ class Sum(Generic[T]):
 
 
 def sum_up(parts: Iterable[T]) -> T | None:
-    """The sum of parts in their order, by the same tree; None of nothing.
-
-    >>> sum_up([0.5, 1.5])
-    2.0
-    """
+    """The sum of parts in their order, by the same tree; None of nothing."""
     total: Sum[T] = Sum()
     for number, part in enumerate(parts):
         total.add(number, part)
@@ -179,11 +171,7 @@ class Each(Step[T]):
 
 
 def checked_function(step: Any) -> Any:
-    """What can be called with a block; anything else is refused.
-
-    >>> checked_function(len)
-    <built-in function len>
-    """
+    """What can be called with a block; anything else is refused."""
     if not callable(step):
         raise DataError(f"a step is a function of a block of rows, not {step!r}")
     return step
@@ -205,22 +193,14 @@ if hasattr(os, "register_at_fork"):
 
 
 def n_threads(asked: int | None = None) -> int:
-    """The number of threads to use: what was asked for, or one for each processor that this process may use.
-
-    >>> n_threads(3)
-    3
-    """
+    """The number of threads to use: what was asked for, or one for each processor that this process may use."""
     if asked is not None:
         return max(1, asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> Iterator[T]:
-    """The results of the tasks in their order; a few are under way at any time, so that a stream of tasks is never held whole.
-
-    >>> list(in_order((lambda i=i: i * i) for i in range(4)))
-    [0, 1, 4, 9]
-    """
+    """The results of the tasks in their order; a few are under way at any time, so that a stream of tasks is never held whole."""
     workers = n_threads(threads)
     if workers == 1:
         yield from (task() for task in tasks)
@@ -248,11 +228,7 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> It
 
 
 def ahead(items: Iterator[T]) -> Generator[T]:
-    """The same items, the next of which is made in another thread while one is being used.
-
-    >>> list(ahead(iter("abc")))
-    ['a', 'b', 'c']
-    """
+    """The same items, the next of which is made in another thread while one is being used."""
     nothing: list[T] = []
     try:
         with ThreadPoolExecutor(1) as pool:
@@ -267,11 +243,7 @@ def ahead(items: Iterator[T]) -> Generator[T]:
 
 
 def with_count(items: Iterable[T], what: str, total: int | None = None, size: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
-    """The same items, with a line on the terminal that counts their sizes up to `total`.
-
-    >>> list(with_count([1, 2, 3], "counting"))
-    [1, 2, 3]
-    """
+    """The same items, with a line on the terminal that counts their sizes up to `total`."""
     start, done, source = time.perf_counter(), 0, iter(items)
     for item in source:
         yield item
@@ -301,11 +273,7 @@ def _count_from(items: Iterator[T], what: str, total: int | None, size: Callable
 
 
 def used_memory() -> float:
-    """The bytes of memory that this process has now, as far as the system says.
-
-    >>> used_memory() > 1e6
-    True
-    """
+    """The bytes of memory that this process has now, as far as the system says."""
     try:
         with open("/proc/self/statm") as line:
             return float(line.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
