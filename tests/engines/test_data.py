@@ -27,8 +27,10 @@ from suffice.engines.encoding import doubts, encode, infer, sources
 from suffice.engines.reading import files
 from suffice.engines.scan import backend_of, rows_of, rows_with
 from suffice.errors import DataError, SchemaError, SufficeError, SufficeNote, note
+from suffice.exponential import Gamma
+from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.statistics import Request
-from suffice.variables import Bins, Count, Finite, Real
+from suffice.variables import Bins, Count, Distributed, Finite, Real, declaration, sorted_states, state_text
 
 CELLS = {"x": ["b", "a", "b", "c"], "y": ["u", "u", "v", "u"], "z": [1.5, 2.5, -1.0, 0.0]}
 CSV = "x,y,z\nb,u,1.5\na,u,2.5\nb,v,-1\nc,u,0\n"
@@ -840,3 +842,14 @@ def test_what_sources_say() -> None:
 def test_cut_points() -> None:
     assert sample.cut_points(Bins(2), "x", np.array([1.0, 2.0, 3.0, 4.0]), None, None) == [3.0]
     assert sample.cut_points(Bins(2, width=True), "x", np.array([0.0, 1.0, 4.0]), None, None) == [2.0]
+
+
+def test_states_and_declarations() -> None:
+    assert [state_text(s) for s in (True, 3, 3.0, 2.5, "yes")] == ["true", "3", "3", "2.5", "yes"]
+    assert sorted_states(["10", "9", "-1"]) == ["-1", "9", "10"]
+    assert sorted_states(["b", "10", "9"]) == ["10", "9", "b"]
+    assert declaration("x", ["a", "b"]) == Finite("x", ["a", "b"])
+    assert declaration("x", Real) is Real
+    assert repr(Distributed("wait", ExponentialNode(Gamma()))) == "Distributed('wait', Gamma())"
+    a, b = infer.Values.of(np.array([1.0, 2.0, np.nan])), infer.Values.of(np.array([2.0]))
+    assert ((a + b).n, sorted((a + b).few or ()), (a + b).different) == (3, [1.0, 2.0], None)

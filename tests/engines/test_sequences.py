@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.engines import Block, Data
 from suffice.engines.kept import Spilled
-from suffice.engines.sequences import arrangement, lagged
+from suffice.engines.sequences import arranged, arrangement, lagged
 from suffice.engines.sequences.keys import TextCodes
 from suffice.errors import DataError, SufficeError, SufficeNote, TooLarge
 from tests.toy_engine import toy
@@ -598,8 +598,8 @@ def test_keys_in_their_order() -> None:
 def test_places_of_sequences_and_steps() -> None:
     assert arrangement.starts_of(np.array([2, 3])).tolist() == [0, 2, 5]
     assert arrangement.cut_sequences(np.array([0, 2, 4, 9, 10, 11]), 4).tolist() == [0, 2, 3, 5]
-    assert arrangement.lacking_before(np.array([0, 0, 1]), np.array([1, 4, 9]), 1).tolist() == [0, 2, 0]
-    assert arrangement.times_with_gaps(np.array([1, 4]), np.array([0, 2]), 1).tolist() == [1, 2, 3, 4]
+    assert arranged.lacking_before(np.array([0, 0, 1]), np.array([1, 4, 9]), 1).tolist() == [0, 2, 0]
+    assert arranged.times_with_gaps(np.array([1, 4]), np.array([0, 2]), 1).tolist() == [1, 2, 3, 4]
     looked = arrangement.Looked(3, True, spacing=1)
     looked.distances[:] = 2**62
     assert looked.n_lacking == 3 * 2**62

@@ -16,7 +16,7 @@ import pytest
 import suffice as sf
 from suffice.cli.inputs import missing_words
 from suffice.iteration import Progress
-from suffice.output.display import and_more, number
+from suffice.output.display import and_more, html_table, number
 from suffice.output.terminal import StatusLine, in_notebook, patience, then_printed
 from tests.syntax import nodes_of, sources
 
@@ -102,6 +102,7 @@ def test_a_notebook_shows_progress_after_two_seconds(monkeypatch: pytest.MonkeyP
 def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert [number(x) for x in (0.123456, 12345678.9, "a")] == ["0.1235", "1.235e+07", "a"]
     assert (and_more(3, "row"), and_more(0, "row")) == ("\n… and 3 more rows", "")
+    assert html_table(["x"], [["<a>"]]).endswith("<tbody><tr><td>&lt;a&gt;</td></tr></tbody></table>")
     assert not in_notebook()
     with then_printed("a -> b"):
         print("written")

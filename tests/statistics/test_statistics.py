@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from suffice.checkpoints import in_words
 from suffice.errors import FormatError, StatisticsError
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.counts import alike, describe, distinct
+from suffice.statistics.counts import alike, common_variable, describe, distinct
 from suffice.statistics.derived import RowFormula, log_factorial, log_factorials
 from suffice.statistics.suppression import Lost, Suppression, without_small
 from suffice.variables import Finite
@@ -207,6 +207,8 @@ def test_impossible_statistics_are_refused(tmp_path, values) -> None:
 
 def test_equal_rows_and_configurations_in_words() -> None:
     assert describe(1, [X]) == "x='b'"
+    one, other = (Finite("x", states, inferred=True) for states in (["a", "b"], ["c"]))
+    assert common_variable(one, other).states == ("a", "b", "c")
     first, kind = distinct([np.array([1, 0, 1]), np.array([2.5, 2.5, 2.5])], 3)
     assert (first.tolist(), kind.tolist()) == ([1, 0], [1, 0, 1])
     assert [same.tolist() for same in alike(np.array([[1, 0], [0, 0], [1, 0]]))] == [[1], [0, 2]]

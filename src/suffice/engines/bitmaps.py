@@ -105,8 +105,7 @@ class Bitmaps:
         by_rows = self.by_rows(sets, full=True)
         if by_rows.all() or not by_rows.any():
             groups = TableGroups.of(sets, cells)
-            step = ScanTables(self.layout, groups) if by_rows.any() else CountTables(self.layout, groups)
-            return self._count_step(step), groups.offsets
+            return self._tables(ScanTables(self.layout, groups) if by_rows.any() else CountTables(self.layout, groups))
         self.ahead(self.full_steps(sets))
         offsets = np.concatenate([[0], np.cumsum(cells)])
         tables = [np.zeros(0, np.int32)] * len(sets)
@@ -145,13 +144,11 @@ class Bitmaps:
         np.cumsum(q * self.sizes[ext], out=offsets[1:])
         groups = TableGroups(np.array([prefix], np.int32), np.array([0, len(ext)], np.int64), ext, offsets)
         by_rows = q * 2 > FULL * self.share or not self.narrow[groups.prefix].all() or not self.narrow[ext].all()
-        step = ScanTables(self.layout, groups) if by_rows else CountTables(self.layout, groups)
-        return self._count_step(step), offsets
+        return self._tables(ScanTables(self.layout, groups) if by_rows else CountTables(self.layout, groups))
 
     def core(self, sets: Sets) -> tuple[Counts, Ints]:
         """The core tables of these sets of columns, all of the same number of at least two."""
-        step = self.core_step(sets)
-        return self._count_step(step), step.groups.offsets
+        return self._tables(self.core_step(sets))
 
     def singles(self) -> tuple[Counts, Ints]:
         """The number of rows of each state of each column: flat counts and offsets."""
@@ -163,8 +160,7 @@ class Bitmaps:
 
     def count_by_scan(self, sets: Sets) -> tuple[Counts, Ints]:
         """The full tables of these sets, counted row by row."""
-        step = self.scan_step(sets)
-        return self._count_step(step), step.groups.offsets
+        return self._tables(self.scan_step(sets))
 
     def cells(self, sets: Sets) -> Ints:
         """The number of cells of each table; beyond 2^62 that."""
@@ -178,6 +174,9 @@ class Bitmaps:
             states[:, :-1] += 1.0
         cells = np.prod(states if full else np.maximum(states, 1.0), axis=1)
         return np.asarray(wide | (cells > (FULL if full else CORE) * self.share) | (sets.shape[1] == 1))
+
+    def _tables(self, step: CountTables | ScanTables) -> tuple[Counts, Ints]:
+        return self._count_step(step), step.groups.offsets
 
     def _count_step(self, step: BitStep) -> Counts:
         """What a step counts, unless it does not fit."""

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
-
-import numpy as np
-import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.encoding.encode import code_type
@@ -270,7 +266,10 @@ class Data:
     def of_rows(self, rows: SampledRows) -> Data:
         """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is, and
         the place of a row is where it came from."""
-        place = partial(_place, self.engine, rows.at)
+
+        def place(row: int) -> str:
+            return self.engine.place(*rows.at[row].tolist())
+
         return Data(hold_in_memory(self.engine.variables(self.columns), [rows], place=place), self.columns)
 
     def resample(self, seed: SeedLike) -> Data:
@@ -336,7 +335,3 @@ class Data:
     @property
     def _read(self) -> bool:
         return set(self.columns) <= set(self.engine.seen)
-
-
-def _place(engine: Engine, at: npt.NDArray[np.int64], row: int) -> str:
-    return engine.place(*at[row].tolist())

@@ -23,11 +23,11 @@ from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.counts import n_configurations
 from suffice.statistics.derived import RowFormula
 from suffice.statistics.moments import Spread, merge_spreads, settle_spread
+from suffice.statistics.suppression import Entry
 from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.int64]
-Entry = Counts | Moments
 
 SMALL = 2**20
 """Rows times tables up to which numpy counts, in less time than it takes to load the compiler."""

@@ -20,26 +20,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import accumulate
 from threading import Lock
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from suffice.engines.encoding.encode import recode
 from suffice.engines.engine import Array, Bits
-from suffice.engines.steps.bits import (
-    SHARED,
-    WORDS,
-    BitBlock,
-    BitLayout,
-    BitStep,
-    Counts,
-    Fused,
-    T_co,
-    code_block,
-    n_words,
-    planes,
-    set_plane,
-)
+from suffice.engines.steps.bits import SHARED, WORDS, BitBlock, BitLayout, BitStep, Counts, Fused, n_words, planes, set_plane
 from suffice.engines.steps.blocks import ROWS, Block, available_memory, in_order, n_threads
 from suffice.errors import DataError
 
@@ -104,13 +91,6 @@ class Growing:
         return array
 
 
-class Segment(NamedTuple):
-    """Where the rows of a chunk lie in the spill."""
-
-    offset: int
-    dtype: np.dtype[Any]
-
-
 class Unnamed:
     """A temporary file without a name, closed when nobody holds it any more."""
 
@@ -153,18 +133,18 @@ class Spilled:
 
     def __init__(self, file: Unnamed) -> None:
         self._file, self._rows = file, [0]
-        self._segments: list[Segment] = []
+        self._chunks: list[tuple[int, np.dtype[Any]]] = []  # where the rows of each lie in the file, and their type
         self._order: Array | None = None
 
     def add(self, chunk: Array) -> None:
         """Append a chunk."""
         self._rows.append(self._rows[-1] + len(chunk))
-        self._segments.append(Segment(self._file.append(chunk), chunk.dtype))
+        self._chunks.append((self._file.append(chunk), chunk.dtype))
 
     def column(self, order: Array | None, dtype: np.dtype[Any]) -> Spilled:
         """The whole column."""
         there = order is not None and np.array_equal(order, np.arange(len(order)))
-        as_written = there and all(s.dtype == dtype for s in self._segments)
+        as_written = there and all(own == dtype for _, own in self._chunks)
         self._order, self.dtype = None if as_written else order, dtype
         return self
 
@@ -174,19 +154,17 @@ class Spilled:
         i = bisect_right(self._rows, start) - 1
         done = start
         while done < stop:
-            n = min(stop, self._rows[i + 1]) - done
-            self._read(self._segments[i], done - self._rows[i], out[done - start : done - start + n])
+            n, (offset, dtype) = min(stop, self._rows[i + 1]) - done, self._chunks[i]
+            part = out[done - start : done - start + n]
+            direct = self._order is None and dtype == self.dtype
+            target = part if direct else np.empty(n, dtype)
+            self._file.read(target, offset + (done - self._rows[i]) * dtype.itemsize)
+            if not direct:
+                part[:] = target if self._order is None else recode(target, self._order, self.dtype)
             done += n
             i += 1
         out.flags.writeable = False
         return out
-
-    def _read(self, segment: Segment, skip: int, out: Array) -> None:
-        direct = self._order is None and segment.dtype == out.dtype
-        target = out if direct else np.empty(len(out), segment.dtype)
-        self._file.read(target, segment.offset + skip * segment.dtype.itemsize)
-        if not direct:
-            out[:] = target if self._order is None else recode(target, self._order, self.dtype)
 
 
 Sink = defaultdict[Any, Growing | Spilled]
@@ -291,11 +269,11 @@ class LocalBits(Bits):
                 list(self._pool.map(lambda part, block=block: part.add(block, out), step.parts(self.workers, costs)))
         return out
 
-    def at_once(self, step: Fused[T_co]) -> T_co:
+    def at_once(self, step: Fused[T]) -> T:
         return step.of(self.rows if step.coded else self.bits)
 
     def _coded_blocks(self) -> Iterator[BitBlock]:
-        return (code_block(self.block(self.layout.names, i), self.layout) for i in range(self.n_blocks))
+        return (BitBlock.of_codes(self.block(self.layout.names, i), self.layout) for i in range(self.n_blocks))
 
     @cached_property
     def bits(self) -> BitBlock:

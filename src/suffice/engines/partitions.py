@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
@@ -17,8 +17,8 @@ from suffice.engines.encoding.doubts import Notes, doubts_about
 from suffice.engines.encoding.encode import Encoder, Weights, Wrong
 from suffice.engines.encoding.infer import CellsFound, encoder_for, found_by
 from suffice.engines.encoding.sources import Options
-from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, add_up, ranges
-from suffice.engines.reading.frames import FrameSource, TextCells
+from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, ranges
+from suffice.engines.reading.frames import FrameSource
 from suffice.engines.sample import binned_variable
 from suffice.engines.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
@@ -34,24 +34,18 @@ def place(number: int, row: int) -> str:
     return f"partition {partition + 1}, block {block + 1}, row {row + 1}"
 
 
-class HasPlaces(Protocol):
-    """A file that can say where one of its rows stands."""
-
-    def place(self, row: int) -> str: ...
-
-
 class Raw(NamedTuple):
     """The number of a block, an Arrow table of its rows, and of those of the next blocks if there are more than fit into one;
-    where it is known, the file that they are in, and how many of its rows come before."""
+    where it is known, what says where a row of their file stands, and how many of its rows come before."""
 
     number: int
     table: Any
-    file: HasPlaces | None = None
+    place_in: Callable[[int], str] | None = None
     first: int = 0
 
     def place(self, row: int) -> str:
         """Where a row stands, for a person."""
-        return place(self.number, row) if self.file is None else self.file.place(self.first + row)
+        return place(self.number, row) if self.place_in is None else self.place_in(self.first + row)
 
 
 @dataclass(frozen=True)
@@ -85,9 +79,8 @@ class Reader:
 
 def frame(name: str, cells: Any, options: Options) -> FrameSource:
     """A column of Arrow as a source."""
-    if options.decimal is not None:
-        return TextCells(name, cells, options.decimal)
-    return FrameSource({name: lambda: cells}, None, loose=frozenset([name] if options.loose else []))
+    loose = frozenset([name] if options.loose else [])
+    return FrameSource({name: lambda: cells}, None, loose=loose, decimal=options.decimal)
 
 
 def _column(table: Any, name: str) -> Any:
@@ -114,16 +107,18 @@ class PartitionWork:
 
     @one_blas_thread
     def __call__(self, blocks: Iterable[Raw]) -> Any:
-        last: list[Raw] = []
-        try:
-            return self.step(self._encode(blocks, last))
-        except Wrong as wrong:
-            raise DataError(f"{last[0].place(wrong.row)}, {wrong.message}") from None
+        last: Raw | None = None
 
-    def _encode(self, blocks: Iterable[Raw], last: list[Raw]) -> Iterator[Block]:
-        for raw in blocks:
-            last[:] = [raw]
-            yield from self.reader.blocks(raw)
+        def encode() -> Iterator[Block]:
+            nonlocal last
+            for last in blocks:
+                yield from self.reader.blocks(last)
+
+        try:
+            return self.step(encode())
+        except Wrong as wrong:
+            assert last is not None
+            raise DataError(f"{last.place(wrong.row)}, {wrong.message}") from None
 
 
 @dataclass(frozen=True)
@@ -136,15 +131,11 @@ class ForEach:
         return [self.step(block) for block in blocks]
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """What is known of some rows: their sizes, and what was found in each column."""
 
     size: Size
     found: dict[str, CellsFound]
-
-    def __add__(self, other: Look) -> Look:
-        return Look(add_up(self.size, other.size), add_up(self.found, other.found))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""Rows that a learner may see: a sample of them, or the distinct ones, of a size that is stated; and where a column of numbers is cut
-into bins, which a sample says."""
+"""Rows that a learner may see: a sample of them, or the distinct ones, of a size that is stated; and where a column of numbers is
+cut into bins, which a sample says."""
 
 from __future__ import annotations
 

@@ -130,7 +130,9 @@ def _values(variable: Variable, summary: Array | NumberSummary | None) -> str:
         if not isinstance(summary, NumberSummary) or not summary.n:
             return ""
         return f"{summary.least:.4g} to {summary.most:.4g}, mean {summary.total / summary.n:.4g}"
-    states = list(map(_state_text, variable.states))
+    short = (s if len(s) <= LONGEST else s[: LONGEST - 1] + "…" for s in variable.states)
+    # In quotes where blanks around a state would not be seen.
+    states = [s if s == s.strip() and s.isprintable() else repr(s) for s in short]
     if not isinstance(summary, np.ndarray):
         return listing(states, SHOWN, "str")
     pairs = [f"{state} {int(n):,}" for state, n in zip(states, summary, strict=True)]
@@ -138,12 +140,6 @@ def _values(variable: Variable, summary: Array | NumberSummary | None) -> str:
         return ", ".join(pairs)
     most = np.argsort(-summary, kind="stable")[: SHOWN // 2]
     return f"{len(states):,} states: " + ", ".join(pairs[i] for i in most) + ", …"
-
-
-def _state_text(state: str) -> str:
-    """A state in a table: in quotes where blanks around it would not be seen."""
-    short = state if len(state) <= LONGEST else state[: LONGEST - 1] + "…"
-    return short if short == short.strip() and short.isprintable() else repr(short)
 
 
 def _record(variable: Variable, summary: Array | NumberSummary | None) -> dict[str, object]:

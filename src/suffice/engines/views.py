@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing
 from suffice.engines.steps.bits import BitLayout
+from suffice.errors import DataError
 from suffice.errors import whole as checked_whole
 from suffice.variables import Finite, Variable, by_name
 
@@ -129,14 +130,6 @@ def reweight(block: Block, weight: Floats) -> Block:
     return replace(block, weight=weight).take(np.flatnonzero(weight))
 
 
-def tell_sizes(engine: Any, names: Sequence[str], sizes: Sequence[Size]) -> None:
-    """Let an engine know how many rows its blocks have, what they weigh, and what of some columns is missing in them."""
-    engine.n_rows, engine.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
-    engine.whole_weights = engine.weighted and whole_weights(sizes)
-    variables = engine.variables(names)
-    engine.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in names}
-
-
 def whole_weights(sizes: Iterable[Size]) -> bool:
     """Whether weights are numbers of equal rows."""
     each = list(sizes)
@@ -194,6 +187,8 @@ class Viewed(Engine):
     """
 
     empty = "there are no rows among those picked"
+    may_be_none = False
+    """Whether there may be no rows at all."""
     own_gaps = False
     """Whether other cells are missing than those of the engine, so that it does not refuse them for this one."""
 
@@ -214,7 +209,13 @@ class Viewed(Engine):
         new = [n for n in names if n not in self.seen]
         if not new and self.n_rows is not None:
             return
-        tell_sizes(self, new, list(self.fold(Tally(), new).values()))
+        found = self.total(Tally(), new, None, None)
+        if found is None and not self.may_be_none:
+            raise DataError(self.empty)
+        sizes, variables = list((found or {}).values()), self.variables(new)
+        self.n_rows, self.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
+        self.whole_weights = self.weighted and whole_weights(sizes)
+        self.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in new}
 
     def declare(self, variables: Any) -> Engine:
         return type(self)(self.engine.declare(variables), self.view)

@@ -162,22 +162,15 @@ class HeldBlocks:
         beside = path.with_suffix(f".{uuid.uuid4().hex}.part")
         try:
             PartitionWork(self.reader, partial(_write_blocks, beside))(tables(pieces, self.reader.columns))
-            _keep_sum(path.with_suffix(".sum"), str(_checksum(beside)), pieces)
+            checksum, beside_it = str(_checksum(beside)), path.with_suffix(".sum")
+            with suppress(OSError):  # of blocks that were lost it is there already
+                if beside_it.exists() and beside_it.read_text() != checksum:
+                    raise DataError(f"{pieces[0].whose}: its rows have changed since they were first read; scan them again")
+            beside_it.write_text(checksum)
             beside.replace(path)
         finally:
             with suppress(OSError):
                 beside.unlink()
-
-
-def _keep_sum(path: Path, checksum: str, pieces: Sequence[Piece]) -> None:
-    """Write a checksum down; one that is there already, of blocks that were lost, must be the same."""
-    try:
-        known = path.read_text() if path.exists() else checksum
-    except OSError:
-        known = checksum
-    if known != checksum:
-        raise DataError(f"{pieces[0].whose}: its rows have changed since they were first read; scan them again")
-    path.write_text(checksum)
 
 
 def _write_blocks(path: Path, blocks: Iterable[Block]) -> None:
@@ -202,10 +195,9 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def _is_sound(path: Path) -> bool:
-    try:
+    with suppress(OSError):
         return path.with_suffix(".sum").read_text() == str(_checksum(path))
-    except OSError:
-        return False
+    return False
 
 
 def _checksum(path: Path) -> int:
@@ -288,7 +280,7 @@ class RowGroup(Piece):
                 batches = source.iter_batches(size * ROWS, row_groups=[piece.group], columns=list(columns), use_threads=False)
                 for i, batch in enumerate(batches):
                     at = i * size
-                    yield Raw(piece.number + at, pa.Table.from_batches([batch]), piece, piece.first + at * ROWS)
+                    yield Raw(piece.number + at, pa.Table.from_batches([batch]), piece.place, piece.first + at * ROWS)
 
 
 @dataclass(frozen=True)
@@ -300,7 +292,7 @@ class TextFile(Piece):
     def read(self, pieces: Sequence[Piece], columns: Sequence[str]) -> Iterator[Raw]:
         batches = self._source.batches(columns)
         for i, block in enumerate(cut((dict(batch), len(batch[columns[0]])) for batch in batches)):
-            yield Raw(self.number + i, pa.table(block), self, i * ROWS)
+            yield Raw(self.number + i, pa.table(block), self.place, i * ROWS)
 
     def place(self, row: int) -> str:
         return f"{self.whose}, {self._source.place_in(Path(self.path), row)}"

@@ -44,12 +44,7 @@ def in_options(text: str) -> str:
 
 
 def argument(name: str, value: object = "", word: object = None) -> Remedy:
-    """An argument and its option, with the value that each takes, if one is named.
-
-    >>> argument("shared"), argument("max_parents", 2), argument("gaps", "Missing()", "missing")
-    (Remedy(python='shared=', option='--shared'), Remedy(python='max_parents=2', option='--max-parents 2'), \
-Remedy(python='gaps=Missing()', option='--gaps missing'))
-    """
+    """An argument and its option, with the value that each takes, if one is named."""
     word = value if word is None else word
     return Remedy(f"{name}={value}", _option(name) + (f" {shlex.quote(str(word))}" if word != "" else ""))
 
@@ -104,11 +99,7 @@ REGRESSIONS = {"Logistic": "logistic", "PoissonLog": "poisson", "GammaLog": "gam
 
 
 def as_regression(node: str, kind: str = "Logistic", *, ridge: bool = False) -> Remedy:
-    """A node that is made a regression, perhaps with a ridge.
-
-    >>> as_regression("y"), as_regression("a b", "PoissonLog", ridge=True).option
-    (Remedy(python="families={'y': Logistic()}", option='--family y=logistic'), "--family 'a b=poisson:1'")
-    """
+    """A node that is made a regression, perhaps with a ridge."""
     word = REGRESSIONS.get(kind, "WORD") + (":1" if ridge else "")
     return Remedy(f"families={{{node!r}: {kind}({'ridge=1' if ridge else ''})}}", f"--family {shlex.quote(f'{node}={word}')}")
 

@@ -31,11 +31,7 @@ def text_table(header: Sequence[str], rows: Rows, *, indent: str = "") -> str:
 
 
 def html_table(header: Sequence[str], rows: Rows, *, caption: str = "") -> str:
-    """The same as HTML, every cell escaped.
-
-    >>> html_table(["x"], [["<a>"]])
-    '<table><thead><tr><th>x</th></tr></thead><tbody><tr><td>&lt;a&gt;</td></tr></tbody></table>'
-    """
+    """The same as HTML, every cell escaped."""
     head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(number(c))}</td>" for c in row) + "</tr>" for row in rows)
     top = f"<caption>{html.escape(caption)}</caption>" if caption else ""
@@ -69,14 +65,7 @@ class Tabular:
 
 
 class OneTable:
-    """What shows itself as its kind and a headline over a table, with what there is to be said below it.
-
-    >>> class Trial(OneTable):
-    ...     def _table(self):
-    ...         return ["x"], [[0.5]]
-    >>> Trial()._repr_html_()
-    '<table><thead><tr><th>x</th></tr></thead><tbody><tr><td>0.5</td></tr></tbody></table>'
-    """
+    """What shows itself as its kind and a headline over a table, with what there is to be said below it."""
 
     __slots__ = ()
 

@@ -21,13 +21,6 @@ def replacing(path: str | PathLike[str], *, lasting: bool = False) -> Iterator[P
     """A temporary path to write to, which takes the place of `path` when the block ends well and is removed when it does not.
 
     With `lasting` the block's bytes are on the disk before they take its place, and the new name is when this ends.
-
-    >>> import tempfile, pathlib
-    >>> target = pathlib.Path(tempfile.mkdtemp()) / "a.txt"
-    >>> with replacing(target) as place:
-    ...     _ = place.write_text("done")
-    >>> target.read_text()
-    'done'
     """
     target = Path(path)
     if target.is_dir():

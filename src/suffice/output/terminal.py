@@ -40,13 +40,8 @@ def print_facts(facts: dict[str, Any], as_json: bool) -> None:
         return
     width = max(len(k) for k in facts)
     for key, value in facts.items():
-        text = (
-            f"{value:.10g}"
-            if isinstance(value, float)
-            else ", ".join(map(str, value))
-            if isinstance(value, (list, tuple))
-            else str(value)
-        )
+        value = f"{value:.10g}" if isinstance(value, float) else value
+        text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
         print(f"{key.ljust(width)}  {text}")
 
 
@@ -62,18 +57,15 @@ def then_printed(text: str) -> Iterator[None]:
 class PlainOutput:
     """Standard output for text, in which names from files do nothing to a terminal: what cannot be printed is escaped, as in
     JSON, so that what is JSON stays so. What goes to its `buffer`, such as rows, goes as it is. That nobody reads is no error.
-
-    >>> _ = PlainOutput(sys.stdout).write("a\\x1b[31m")
-    a\\u001b[31m
     """
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        plain = (
-            text if text.isprintable() else "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text)
-        )
+        plain = text
+        if not text.isprintable():
+            plain = "".join(c if c.isprintable() or c in "\n\t" else json.dumps(c)[1:-1] for c in text)
         try:
             self._stream.write(plain)
         except BrokenPipeError:
@@ -164,14 +156,7 @@ class StatusLine:
 
 
 class CellLine:
-    """A line below a cell of a notebook that is written again and again, and taken away at the end: what needs no widgets.
-
-    >>> from io import StringIO
-    >>> said = StringIO()
-    >>> line = CellLine(lambda: "half", said)
-    >>> line.draw(); line.stop(); said.getvalue()
-    '\\rhalf\\r    \\r'
-    """
+    """A line below a cell of a notebook that is written again and again, and taken away at the end: what needs no widgets."""
 
     def __init__(self, text: Callable[[], str], stream: Any = None) -> None:
         self._text, self._stream, self._width = text, stream or sys.stderr, 0

@@ -54,11 +54,7 @@ def checked_cells(variables: Sequence[Finite], what: str) -> int:
 
 
 def common_variable(a: Finite, b: Finite, sides: tuple[str, str] = ("one side", "the other")) -> Finite:
-    """The variable that two statistics can share: inferred states are united, declared ones must be the same.
-
-    >>> common_variable(Finite("x", ["a", "b"], inferred=True), Finite("x", ["c"], inferred=True)).states
-    ('a', 'b', 'c')
-    """
+    """The variable that two statistics can share: inferred states are united, declared ones must be the same."""
     if a.cuts != b.cuts:
         raise StatisticsError(f"variable {a.name!r} is {_cut(a)} in {sides[0]} and {_cut(b)} in {sides[1]}")
     family = a.family if b.family is None else b.family
@@ -206,10 +202,8 @@ class Counts:
                 raise StatisticsError(f"{keys.size} keys do not fit {values.size} counts")
             if keys.size and (keys[0] < 0 or keys[-1] >= n_configurations(self.variables) or np.any(np.diff(keys) <= 0)):
                 raise StatisticsError("the keys of a sparse table must increase and lie within the table")
-            keys.setflags(write=False)
-            object.__setattr__(self, "keys", keys)
-        values.setflags(write=False)
-        object.__setattr__(self, "values", values)
+            object.__setattr__(self, "keys", freeze(keys))
+        object.__setattr__(self, "values", freeze(values))
 
     @property
     def total(self) -> float:

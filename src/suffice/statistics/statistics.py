@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import comb
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,8 @@ from suffice.output.display import html_table
 from suffice.statistics.counts import Counts, Request, common_variable, n_configurations
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.moments import Moments
-from suffice.statistics.suppression import Lost, Scope, Suppression, agreed_suppression, without_small
+from suffice.statistics.suppression import Entry, Lost, Scope, Suppression, agreed_suppression, without_small
 from suffice.variables import Count, Distributed, Finite, NotNormal, Real, Variable
-
-if TYPE_CHECKING:
-    from suffice.statistics.file import Entry
 
 
 class FlatCounts(NamedTuple):
@@ -358,9 +355,9 @@ class Statistics:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to a file; `docs/statistics_file.md` says what is in it."""
-        from suffice.statistics.file import Contents
+        from suffice.statistics.file import Contents, StatisticsParts
 
-        Contents.of(self).write(path)
+        Contents.of(StatisticsParts(tuple(self), self.weight, self._variables.values(), self.suppression)).write(path)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Statistics:
@@ -369,7 +366,7 @@ class Statistics:
 
         contents = Contents.read(path)
         with reading(path):
-            return contents.statistics(Statistics)
+            return Statistics(*contents.parts())
 
     def _repr_html_(self) -> str:
         rows = [[", ".join(e.names), ", ".join(e.request.real), e.total] for e in list(self)[:40]]

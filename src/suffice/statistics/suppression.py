@@ -99,14 +99,9 @@ NOTHING = Lost(0, 0, 0.0, 0.0)
 
 def agreed_suppression(here: Suppression | None, there: Suppression | None, sides: tuple[str, str]) -> None:
     """Refuse to add statistics that were gathered with other thresholds."""
-    mine, yours = (None if s is None else s.min_count for s in (here, there))
+    mine, yours = (f"cells of less than {s.min_count} rows" if s else "no cells" for s in (here, there))
     if mine != yours:
-        (a, b), (first, second) = sides, (_threshold(m) for m in (mine, yours))
-        raise StatisticsError(f"{a} {first}, and {b} {second}: all sites need the same threshold")
-
-
-def _threshold(min_count: int | None) -> str:
-    return "left out no cells" if min_count is None else f"left out cells of less than {min_count} rows"
+        raise StatisticsError(f"{sides[0]} left out {mine}, and {sides[1]} left out {yours}: all sites need the same threshold")
 
 
 def without_small(entry: Entry, min_count: int) -> tuple[Entry, Lost]:

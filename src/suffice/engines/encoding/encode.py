@@ -93,18 +93,6 @@ def texts(values: Any) -> list[str | None]:
     return [None if v is None or v == "" or v != v else state_text(v) for v in cells]
 
 
-def list_texts(values: Any) -> Any:
-    """Lists of texts as texts, with a mark before each item.
-
-    >>> import pyarrow
-    >>> list_texts(pyarrow.array([["a", "b"], [], None])).to_pylist()
-    ['\\x1fa\\x1fb', '\\x1f', None]
-    """
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    return pc.binary_join_element_wise(pa.scalar(""), pc.binary_join(values.cast(pa.list_(pa.string())), LIST), LIST)
-
-
 def number(text: str) -> float | None:
     """The number that a text is, infinite or NaN included, or None."""
     return float(text) if NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text) else None
@@ -143,7 +131,10 @@ class StateEncoder:
 
     def encode(self, chunk: Any) -> Codes:
         """The codes of a chunk."""
-        chunk = list_texts(chunk) if pt.is_nested(chunk.type) else chunk
+        if pt.is_nested(chunk.type):  # lists of texts are texts with a mark before each item, ["a", "b"] is "\x1fa\x1fb"
+            lists = chunk.combine_chunks() if isinstance(chunk, pa.ChunkedArray) else chunk
+            joined = pc.binary_join(lists.cast(pa.list_(pa.string())), LIST)
+            chunk = pc.binary_join_element_wise(pa.scalar(""), joined, LIST)
         occurring = not pt.is_dictionary(chunk.type)
         encoded = chunk.dictionary_encode() if occurring else chunk
         indices, n = encoded.indices, len(encoded)
@@ -170,8 +161,11 @@ class StateEncoder:
         words, codes, missing = texts(dictionary), self.codes, self.missing
         strange = [i for i, w in enumerate(words) if w not in codes and w is not None and w not in missing]
         if strange and self.fixed:
-            for i in strange:
-                words[i] = self._match_state(words[i] or "")
+            for i in strange:  # blanks around a state mean nothing, nor does how a number is written: 1.0 for 1
+                bare = (words[i] or "").strip()
+                x = number(bare) if _WITH_POINT.search(bare) else None
+                meant = [bare] if x is None else [bare, state_text(x)]
+                words[i] = next((word for word in meant if word in codes), words[i])
             strange = [i for i in strange if words[i] not in codes]
         n_strange = len(strange)
         if strange and (self.fixed or not occurring):
@@ -185,7 +179,9 @@ class StateEncoder:
             rows = np.arange(len(indices)) if valid is None else np.flatnonzero(valid)
             first = first_rows(indices[rows], len(words))
             i = min(strange, key=lambda i: int(first[i]))
-            self._refuse(words[i] or "", int(rows[first[i]]))
+            hint = nearest(words[i] or "", codes) or f"; the states are {listing(codes)}"
+            way_out = ("" if hint.endswith("?") else ";") + WAY_OUT if self.unknown == "refuse" else ""
+            raise Wrong(int(rows[first[i]]), f"{words[i]!r} is not a state{hint}{way_out}")
         for word in sorted({words[i] or "" for i in strange}):
             codes[word] = len(codes)
         if len(self.codes) > MAX_STATES and not self.fixed:
@@ -201,23 +197,12 @@ class StateEncoder:
         self._last = (dictionary, table) if len(strange) == n_strange else None
         return table
 
-    def _match_state(self, word: str) -> str:
-        """The declared state that a cell means which has blanks around it, or is a number written in another way: 1.0 for 1."""
-        bare = word.strip()
-        x = number(bare) if _WITH_POINT.search(bare) else None
-        return bare if bare in self.codes else word if x is None or state_text(x) not in self.codes else state_text(x)
-
     def about_strange(self, name: str) -> str:
         """What is noted of cells that were taken for missing, as their states are not known."""
         n = sum(self.strange.values())
         cells = f"{n:,} cells hold" if n > 1 else "1 cell holds"
         taken = "are taken" if n > 1 else "is taken"
         return f"{name!r}: {cells} what is no known state, {listing(self.strange)}, and {taken} for missing"
-
-    def _refuse(self, word: str, row: int) -> None:
-        hint = nearest(word, self.codes) or f"; the states are {listing(self.codes)}"
-        way_out = ("" if hint.endswith("?") else ";") + WAY_OUT if self.unknown == "refuse" else ""
-        raise Wrong(row, f"{word!r} is not a state{hint}{way_out}")
 
 
 Floats = npt.NDArray[np.float64]

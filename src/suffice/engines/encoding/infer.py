@@ -55,10 +55,6 @@ class Values:
 
     `few` are the different values, None once they are too many; `different` the first numbers, None once two of them are
     equal or one is not whole.
-
-    >>> a, b = Values.of(np.array([1.0, 2.0, np.nan])), Values.of(np.array([2.0]))
-    >>> (a + b).n, sorted((a + b).few), (a + b).different
-    (3, [1.0, 2.0], None)
     """
 
     n: int = 0

@@ -14,6 +14,7 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -75,8 +76,7 @@ class Text(NamedTuple):
 
     path: Path
     separator: str
-    encoding: str | None
-    """None for UTF-8."""
+    encoding: str
 
 
 class Delimited(Files):
@@ -84,15 +84,13 @@ class Delimited(Files):
 
     def __init__(self, paths: Sequence[Path], separators: Sequence[str], dialect: Dialect = AS_USUAL) -> None:
         self.paths, self.decimal = tuple(paths), dialect.decimal
-        is_utf8 = codecs.lookup(dialect.encoding).name in ("utf-8", "utf-8-sig", "ascii")
-        encoding = None if is_utf8 else dialect.encoding
         self._texts: dict[Path, Text] = {}
         for path, usual in zip(paths, separators, strict=True):
             mark = dialect.separator
             if mark is None:
-                with open_bytes(path, encoding) as raw:
+                with open_bytes(path, dialect.encoding) as raw:
                     mark = recognise_separator(raw.read(FIRST), usual)
-            self._texts[path] = Text(path, mark, encoding)
+            self._texts[path] = Text(path, mark, dialect.encoding)
         heads = [self._head(self._texts[p]) for p in self.paths]
         self.names, self._wordy = heads[0]
         found = self._texts[self.paths[0]].separator
@@ -106,7 +104,7 @@ class Delimited(Files):
 
     def dialect_of(self, path: Path) -> Dialect:
         """How a file is written."""
-        return Dialect(self._texts[path].separator, self.decimal, self._texts[path].encoding or "utf-8")
+        return Dialect(self._texts[path].separator, self.decimal, self._texts[path].encoding)
 
     def kind(self, name: str) -> Kind:
         return Kind.CELLS
@@ -157,11 +155,7 @@ class Delimited(Files):
 
     def _head(self, file: Text) -> tuple[tuple[str, ...], frozenset[str]]:
         """The columns of a file, and those whose first cells are not all numbers."""
-        rows = []
-        for _, record in _records(file):
-            rows.append(record)
-            if len(rows) > PEEK:
-                break
+        rows = [record for _, record in islice(_records(file), 1 + PEEK)]
         if not rows:
             raise DataError(f"{file.path}: the file is empty")
         names = checked_names(rows[0], f"{file.path}, line 1")
@@ -284,11 +278,12 @@ def _line_at(file: Text, offset: int) -> int:
 
 
 @contextmanager
-def open_bytes(path: Path, encoding: str | None = None) -> Iterator[BinaryIO]:
+def open_bytes(path: Path, encoding: str = "utf-8") -> Iterator[BinaryIO]:
     """The bytes of a file, also of one that is compressed, as UTF-8 if another encoding is said; else they are refused."""
+    is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as raw:
-            yield cast(BinaryIO, raw if encoding is None else Recoded(cast(BinaryIO, raw), encoding, path))
+            yield cast(BinaryIO, raw if is_utf8 else Recoded(cast(BinaryIO, raw), encoding, path))
     except (EOFError, zlib.error, OSError) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None
 

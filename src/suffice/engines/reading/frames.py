@@ -43,16 +43,23 @@ class FrameSource(Source):
         *,
         loose: frozenset[str] = frozenset(),
         what: str = "the table",
+        decimal: str | None = None,
+        place: Callable[[int], str] | None = None,
     ) -> None:
+        """With a decimal mark, the cells are words of a text file, whatever they mean. `place` says where a row stands."""
         self.names, self.n_rows = checked_names(columns, what), n_rows
+        self._are_words, self.decimal = decimal is not None, decimal or "."
         self._get = {n: cache(get) for n, get in zip(self.names, columns.values(), strict=True)}
-        self._loose = loose
+        self._loose, self._place = loose, place
+
+    def place(self, row: int) -> str:
+        return super().place(row) if self._place is None else self._place(row)
 
     def type_of(self, name: str) -> Any:
         return self._get[name]().type
 
     def kind(self, name: str) -> Kind:
-        kind = kind_of(self._get[name]().type)
+        kind = Kind.CELLS if self._are_words else kind_of(self._get[name]().type)
         return Kind.TEXT if kind is Kind.CATEGORY and name in self._loose else kind
 
     def categories(self, name: str) -> Categories | None:
@@ -98,22 +105,19 @@ class Lazy(FrameSource):
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         with _collecting():
-            yield from self._collect(names)
-
-    def _collect(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        chosen = self._frame.select(names)
-        native = chosen.to_native()
-        if hasattr(native, "collect_batches"):
-            for part in native.collect_batches(maintain_order=True):
-                yield from from_frame(part).batches(names)
-            return
-        size = 8.0 * self.length * len(names)
-        if size > available_memory() / 2:
-            raise TooLarge(
-                f"the lazy frame must be collected, which takes some {bytes_in_words(size)}, and "
-                f"{bytes_in_words(available_memory())} are free; write it to Parquet and scan the file"
-            )
-        yield from from_frame(chosen.collect()).batches(names)
+            chosen = self._frame.select(names)
+            native = chosen.to_native()
+            if hasattr(native, "collect_batches"):
+                for part in native.collect_batches(maintain_order=True):
+                    yield from from_frame(part).batches(names)
+                return
+            size = 8.0 * self.length * len(names)
+            if size > available_memory() / 2:
+                raise TooLarge(
+                    f"the lazy frame must be collected, which takes some {bytes_in_words(size)}, and "
+                    f"{bytes_in_words(available_memory())} are free; write it to Parquet and scan the file"
+                )
+            yield from from_frame(chosen.collect()).batches(names)
 
 
 @contextmanager
@@ -293,20 +297,16 @@ def _from_cells(values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(values.data, mask=np.ma.getmaskarray(values))
     if isinstance(values, np.ndarray) and values.dtype.kind == "U" and values.dtype.itemsize and len(values):
-        return _from_unicode(values)
+        # By their bytes, texts of fixed width are told apart without making a text of every cell.
+        cells = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+        width = pa.binary(values.dtype.itemsize)
+        encoded = pa.Array.from_buffers(width, len(cells), [None, pa.py_buffer(cells)]).dictionary_encode()
+        words = np.frombuffer(encoded.dictionary.buffers()[1], cells.dtype, len(encoded.dictionary))
+        return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(words.tolist(), pa.string()))
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         return _as_texts(values)
-
-
-def _from_unicode(values: Any) -> Any:
-    """An array of texts of fixed width by its bytes, which are told apart without making a text of every cell."""
-    width = values.dtype.itemsize
-    cells = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
-    encoded = pa.Array.from_buffers(pa.binary(width), len(cells), [None, pa.py_buffer(cells)]).dictionary_encode()
-    words = np.frombuffer(encoded.dictionary.buffers()[1], cells.dtype, len(encoded.dictionary))
-    return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(words.tolist(), pa.string()))
 
 
 def _as_texts(values: Any) -> Any:
@@ -327,31 +327,8 @@ def _double(number: Any) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-class Encoded(FrameSource):
-    """Columns that are encoded already, for whoever declares them otherwise and must read them again."""
-
-    def __init__(
-        self, variables: Mapping[str, Variable], cells: Mapping[str, Array], n_rows: int, place: Callable[[int], str] | None
-    ) -> None:
-        super().__init__({n: partial(_from_codes, v, cells[n]) for n, v in variables.items()}, n_rows)
-        self._place = place
-
-    def place(self, row: int) -> str:
-        return f"row {row + 1} of those picked" if self._place is None else self._place(row)
-
-
-def _from_codes(variable: Variable, cells: Array) -> Any:
+def from_codes(variable: Variable, cells: Array) -> Any:
+    """The cells of a column that is encoded already, for whoever declares it otherwise and must read it again."""
     if not isinstance(variable, Finite):
         return pa.array(cells, from_pandas=True)
     return pa.DictionaryArray.from_arrays(pa.array(cells, mask=is_missing(cells)), pa.array(variable.states), ordered=True)
-
-
-class TextCells(FrameSource):
-    """A column of a text file, whose cells are words, whatever they mean."""
-
-    def __init__(self, name: str, cells: Any, decimal: str) -> None:
-        super().__init__({name: lambda: cells}, None)
-        self.decimal = decimal
-
-    def kind(self, name: str) -> Kind:
-        return Kind.CELLS

@@ -324,32 +324,3 @@ def checked_unknown(unknown: Any) -> Refuse | Missing:
     if not isinstance(unknown, (Refuse, Missing)):
         raise DataError(f"unknown states are handled by Refuse() or Missing(), not by {unknown!r}")
     return unknown
-
-
-def lacking_before(by: Array, times: Array, spacing: int, last: tuple[int, Any] | None = None) -> Ints:
-    """How many steps lack before each row of a chunk; `last` is the row before it."""
-    before = np.zeros(len(by), np.int64)
-    before[1:] = np.where(by[1:] == by[:-1], jumps_of(times) // spacing - 1, 0)
-    if last is not None and last[0] == by[0]:
-        before[0] = int(times[0] - last[1]) // spacing - 1
-    return before
-
-
-def with_gaps(cells: Array, before: Ints) -> Array:
-    """The cells of rows, and a missing one for each step that lacks before one.
-
-    >>> with_gaps(np.array([5, 3], np.uint8), np.array([0, 2]))
-    array([  5, 255, 255,   3], dtype=uint8)
-    >>> with_gaps(np.array([5, 3]), np.array([0, 2]))
-    array([ 5, -1, -1,  3])
-    """
-    nothing = {"f": np.nan, "i": -1}.get(cells.dtype.kind)
-    result = np.full(len(cells) + int(before.sum()), np.iinfo(cells.dtype).max if nothing is None else nothing, cells.dtype)
-    result[np.cumsum(before + 1) - 1] = cells
-    return result
-
-
-def times_with_gaps(times: Array, before: Ints, spacing: int) -> Array:
-    """The times of the same steps."""
-    back = np.repeat(np.cumsum(before + 1) - 1, before + 1) - np.arange(len(times) + int(before.sum()))
-    return np.asarray(np.repeat(times, before + 1) - (spacing * back).astype(times.dtype))

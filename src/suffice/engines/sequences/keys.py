@@ -279,19 +279,16 @@ class Keyed(Local):
             if isinstance(key, TextCodes):  # without an order of rows, ids are in the order given
                 self.labels = tuple(key.codes if self.order is None else key.in_turn())
                 self.id_codes = sink.pop(name).column(key.ranks(self.labels), key.dtype)
-            else:
-                self._take_times(name, key, sink)
-        return sink
-
-    def _take_times(self, name: str, key: OrderEncoder, sink: Sink) -> None:
-        ways = readings(name, self.source)
-        for way in ways[ways.index(key.reading) + 1 :]:
+                continue
+            own = sink
+            for way in readings(name, self.source)[1:]:
+                if key.mistaken:
+                    key = OrderEncoder(way, self.options.missing, self.source.decimal)
+                    own = self._encode_columns({name: key})
             if key.mistaken:
-                key = OrderEncoder(way, self.options.missing, self.source.decimal)
-                sink = self._encode_columns({name: key})
-        if key.mistaken:
-            raise DataError(f"the column {name!r} cannot be read as an order")
-        self.times = times_of(name, key, sink, self.source.categories(name), self._noted)
+                raise DataError(f"the column {name!r} cannot be read as an order")
+            self.times = times_of(name, key, own, self.source.categories(name), self._noted)
+        return sink
 
     def keys_of(self, start: int, stop: int) -> tuple[Array, Array | None]:
         """The sequence of some rows, by its number, and their order."""

@@ -12,7 +12,7 @@ import numpy as np
 from suffice.engines.engine import Array, Block, Engine, Step, T, View
 from suffice.engines.local import hold_in_memory
 from suffice.engines.sequences.arranged import Arranged
-from suffice.engines.views import Ints, Tally, Then, Viewed, tell_sizes
+from suffice.engines.views import Ints, Then, Viewed
 from suffice.errors import DataError
 from suffice.variables import Variable
 
@@ -70,7 +70,7 @@ class Lagged(Viewed):
     """The steps of sequences on any engine as plain rows with lagged columns. What the columns are is as if declared."""
 
     empty = "no sequence has a step there: all are shorter"
-    own_gaps = True
+    own_gaps = may_be_none = True
 
     def __init__(self, engine: Engine, columns: Columns, first: int, last: int | None) -> None:
         super().__init__(engine, Lag(columns, first, last))
@@ -85,12 +85,6 @@ class Lagged(Viewed):
     def text_columns(self, names: Sequence[str]) -> frozenset[str]:
         own = self.engine.text_columns(self._sources(names))
         return frozenset(n for n in names if self.columns[n][0] in own)
-
-    def require(self, names: Sequence[str]) -> None:
-        new = [n for n in names if n not in self.seen]
-        if not new and self.n_rows is not None:
-            return
-        tell_sizes(self, new, list((self.total(Tally(), new, None, None) or {}).values()))
 
     def declare(self, variables: Any) -> Engine:
         """A lagged column is what the column is that it comes from, so that this one is declared."""

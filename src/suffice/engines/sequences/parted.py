@@ -16,26 +16,14 @@ import numpy as np
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.sources import Options
-from suffice.engines.engine import Block, Engine, Step, Sum, T, View
+from suffice.engines.engine import Array, Block, Engine, Step, Sum, T, View
 from suffice.engines.local import Local
 from suffice.engines.partitions import ForEach, Partitions, PartitionWork, Reader, place
 from suffice.engines.reading.frames import FrameSource
-from suffice.engines.sequences.arranged import SortedKeys, refuse_changes
-from suffice.engines.sequences.arrangement import (
-    Arrangement,
-    Array,
-    AsGiven,
-    Fetched,
-    Ints,
-    Looked,
-    Missing,
-    Refuse,
-    cut_sequences,
-    starts_of,
-    with_gaps,
-)
+from suffice.engines.sequences.arranged import SortedKeys, refuse_changes, with_gaps
+from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Fetched, Looked, Missing, Refuse, cut_sequences, starts_of
 from suffice.engines.sequences.keys import TEXT_ORDER, Keyed, ShownTimes, Times, about_text
-from suffice.engines.views import Viewed
+from suffice.engines.views import Ints, Viewed
 from suffice.errors import DataError
 from suffice.errors.remedies import argument
 
@@ -62,29 +50,20 @@ class KeyColumns:
         """The keys of the rows of a partition, in their order, and how the rows are arranged by them."""
         n = sum(block.n_rows for block in blocks)
         columns = {k: pa.chunked_array([block.kept[k] for block in blocks]) for k in self.names}
-        rows = Local(OwnRows(columns, n, blocks), Options(missing=self.missing))
+        columns = columns or {"rows": pa.nulls(n)}  # without keys, all rows are one sequence, and yet a table has a column
+        ends = np.cumsum([block.n_rows for block in blocks])
+
+        def place_of(row: int) -> str:
+            i = int(np.searchsorted(ends, row, "right"))
+            return place(blocks[i].number, row - int(ends[i]) + blocks[i].n_rows)
+
+        source = FrameSource({k: partial(_itself, column) for k, column in columns.items()}, n, place=place_of)
+        rows = Local(source, Options(missing=self.missing))
         rows.told.add((TEXT_ORDER, self.order))  # the user is told of it once, and not by each partition
         keyed = Keyed(rows, self.by, self.order)
         keyed.read_keys(())
         keys = SortedKeys.of(keyed)
         return keys, keys.arrangement(1 if self.spacing else 0, self.spacing or 0)
-
-
-class OwnRows(FrameSource):
-    """The keys of the rows of a partition."""
-
-    def __init__(self, columns: dict[str, Any], n_rows: int, blocks: Sequence[Block]) -> None:
-        # without keys, all rows are one sequence, and yet a table has a column
-        every = columns or {"rows": pa.nulls(n_rows)}
-        super().__init__({k: partial(_itself, column) for k, column in every.items()}, n_rows)
-        self._blocks = [(block.number, block.n_rows) for block in blocks]
-
-    def place(self, row: int) -> str:
-        for number, n_rows in self._blocks:
-            if row < n_rows:
-                return place(number, row)
-            row -= n_rows
-        return super().place(row)
 
 
 def _itself(value: R) -> R:

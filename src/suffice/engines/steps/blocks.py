@@ -34,9 +34,6 @@ class Block:
 
     `number` tells the blocks of an engine apart and orders them; `kept` has columns as they came, as Arrow arrays, where they
     were asked for. `lengths` are those of the whole sequences that the rows are, one after the other; None of plain rows.
-
-    >>> Block({"x": np.array([0, 1], np.uint8)}).n_rows
-    2
     """
 
     columns: Mapping[str, Array]
@@ -178,11 +175,7 @@ def checked_function(step: Any) -> Any:
 
 
 def ranges(n_rows: int, size: int = ROWS) -> Iterator[tuple[int, int]]:
-    """The first and last row of each block.
-
-    >>> list(ranges(5, 2))
-    [(0, 2), (2, 4), (4, 5)]
-    """
+    """The first and last row of each block."""
     return ((start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
@@ -244,32 +237,24 @@ def ahead(items: Iterator[T]) -> Generator[T]:
 
 def with_count(items: Iterable[T], what: str, total: int | None = None, size: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
     """The same items, with a line on the terminal that counts their sizes up to `total`."""
-    start, done, source = time.perf_counter(), 0, iter(items)
-    for item in source:
-        yield item
-        done += size(item)
-        passed = time.perf_counter() - start
-        if passed > 1.0 and is_shown() and passed > patience():
-            yield from _count_from(source, what, total, size, done)
-            return
-
-
-def _count_from(items: Iterator[T], what: str, total: int | None, size: Callable[[T], int], done: int) -> Iterator[T]:
-    start, before = time.perf_counter() - patience(), done
+    start, done, line = time.perf_counter(), 0, None
 
     def text() -> str:
         if not total:
             return f"{what}, {done:,}"
-        left = (time.perf_counter() - start) * (total - done) / max(done, before, 1)
+        left = (time.perf_counter() - start) * (total - done) / max(done, 1)
         return f"{what}, {min(1.0, done / total):.0%}, {left:.0f} s left"
 
-    line = LINE.begin(text, start)
     try:
         for item in items:
             yield item
             done += size(item)
+            passed = time.perf_counter() - start
+            if line is None and passed > 1.0 and is_shown() and passed > patience():
+                line = LINE.begin(text, start)
     finally:
-        LINE.end(line)
+        if line is not None:
+            LINE.end(line)
 
 
 def used_memory() -> float:
