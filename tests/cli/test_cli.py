@@ -18,7 +18,6 @@ from suffice.errors.remedies import (
     as_family,
     as_regression,
     declaration,
-    forbidden_edge,
     hidden_with_states,
     name_of,
     of_python,
@@ -179,7 +178,6 @@ def test_scores_of_networks_with_hidden_variables(run, asia) -> None:
         (ridge_of("Logistic"), "Logistic(ridge=1)", "a ridge, as in --family NAME=logistic:1"),
         (as_family("wait", "Gamma()"), "families={'wait': Gamma()}", "--family wait=WORD"),
         (weight_penalty(1, 0.1), "penalty=L1(0.1)", "--penalty l1:0.1"),
-        (forbidden_edge("a", "b"), "Forbid(('a', 'b'))", "--forbid 'a -> b'"),
         (of_python("; chain.unroll(n)"), "; chain.unroll(n)", ""),
     ],
 )

@@ -38,10 +38,8 @@ from suffice.variables import Finite
 
 @dataclass(frozen=True, eq=False)
 class CountAll(BitStep):
-    """The counts of several steps, one after the other in one array.
-
-    Blocks that are made into bits on the way have the codes of their rows, too, so that steps may look at either.
-    """
+    """The counts of several steps, one after the other in one array. Blocks that are made into bits on the way have the codes of
+    their rows, too, so that steps may look at either."""
 
     steps: tuple[BitStep, ...]
 
@@ -194,10 +192,8 @@ class Bitmaps:
 def bits_of(
     data: Data, variables: Sequence[Finite], layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None
 ) -> tuple[Bits, Data]:
-    """The bits of some data, and the rows they are of: equal ones are merged where a pass over all of them is long.
-
-    Rows at hand are not: by measurement, the pass that merges them takes longer than all that a search asks of their bits.
-    """
+    """The bits of some data, and the rows they are of: equal ones are merged where a pass over all of them is long. Rows at hand
+    are not: by measurement, the pass that merges them takes longer than all that a search asks of their bits."""
     bits = data.engine.bits(layout, threads=threads, memory_limit=memory_limit)
     few = None if bits.at_hand else merge_equal_rows(data, variables)
     if few is None:
@@ -207,10 +203,8 @@ def bits_of(
 
 
 def merge_equal_rows(data: Data, variables: Sequence[Finite]) -> Data | None:
-    """The same rows, equal ones merged into one that has their weight; None unless there are few that can differ.
-
-    One pass counts the table of all variables, whose cells are the rows. Its scores and tests are those of the rows.
-    """
+    """The same rows, equal ones merged into one that has their weight; None unless there are few that can differ. One pass counts
+    the table of all variables, whose cells are the rows. Its scores and tests are those of the rows."""
     names, sizes = tuple(v.name for v in variables), [v.n_states for v in variables]
     if data.n_rows < 8 * math.prod(sizes):
         return None

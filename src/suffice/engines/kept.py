@@ -229,11 +229,9 @@ class ValueStore:
 
 
 class LocalBits(Bits):
-    """The rows of some blocks, given by their numbers, as bits in memory.
-
-    They take an eighth of a byte a row and state, often less than the codes themselves. Threads share the tables of a step, not
-    the rows: of few rows there is little else to share.
-    """
+    """The rows of some blocks, given by their numbers, as bits in memory. They take an eighth of a byte a row and state, often
+    less than the codes themselves. Threads share the tables of a step, not the rows: of few rows there is little else to
+    share."""
 
     at_hand = True
 

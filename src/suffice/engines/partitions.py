@@ -200,15 +200,13 @@ class Partitions(Engine):
         self._noted.look({n: doubts[n] for n in names if n in doubts})
 
     def _look(self, names: Sequence[str], readings: Mapping[str, str]) -> Look:
-        total = self._total(Reader((), self.options, tuple(names) or self.names[:1]), LookAt(self.options, readings))
+        reader = Reader((), self.options, tuple(names) or self.names[:1])
+        total: Look | None = self.sum(PartitionWork(reader, LookAt(self.options, readings))).value
         if total is None:
             raise DataError("there are no rows")
         if total.size.weight == 0:
             raise DataError("the weights of all rows are 0")
         return total
-
-    def _total(self, reader: Reader, step: Step[T]) -> T | None:
-        return self.sum(PartitionWork(reader, step)).value
 
     def declare(self, variables: Any) -> Engine:
         return self.again(self.options.declare(variables, self.names))
@@ -220,7 +218,8 @@ class Partitions(Engine):
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         if step.complete:
             self.require_complete(names)
-        return self._total(self.reader(names or self.names[:1]), step)
+        total: Sum[T] = self.sum(PartitionWork(self.reader(names or self.names[:1]), step))
+        return total.value
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         for part in self.run(PartitionWork(self.reader(names, keep), ForEach(step))):

@@ -62,9 +62,7 @@ class _Keyed:
 @dataclass(frozen=True)
 class Sample(Step[_Keyed]):
     """The n rows with the smallest hashes of (seed, block, row): a sample without replacement, the same however rows are read.
-
-    Rows whose hash is above `most` are passed over: of very many rows few need be compared.
-    """
+    Rows whose hash is above `most` are passed over: of very many rows few need be compared."""
 
     n: int
     seed: int
@@ -204,10 +202,8 @@ SAMPLE = 2**22
 
 
 def cut_points(bins: Bins, name: str, values: Floats, weight: Floats | None, target: Codes | None) -> list[float]:
-    """Where `bins` cuts the column; fewer bins than asked for where values repeat too often.
-
-    Each cut is a value of the data, the first of the bin above it, save that MDL cuts half-way between two values.
-    """
+    """Where `bins` cuts the column; fewer bins than asked for where values repeat too often. Each cut is a value of the data, the
+    first of the bin above it, save that MDL cuts half-way between two values."""
     if isinstance(bins.how, tuple):
         return list(bins.how)
     there = ~np.isnan(values) if weight is None else ~np.isnan(values) & (weight > 0)

@@ -50,11 +50,9 @@ class Tally(Step[dict[int, Size]]):
 
 @dataclass(frozen=True, eq=False)
 class BootstrapRows:
-    """A bootstrap sample: so many rows of each block, drawn with replacement.
-
-    Weights that are whole numbers count equal rows, and the rows they count are what is drawn: the sample of a table of counts is
-    that of the table written out. Other weights stay with the rows they belong to.
-    """
+    """A bootstrap sample: so many rows of each block, drawn with replacement. Weights that are whole numbers count equal rows,
+    and the rows they count are what is drawn: the sample of a table of counts is that of the table written out. Other weights
+    stay with the rows they belong to."""
 
     seed: Seed
     draws: Mapping[int, int]
@@ -77,10 +75,8 @@ class BootstrapRows:
 
 @dataclass(frozen=True, eq=False)
 class FoldRows:
-    """The rows inside or outside one of some folds, which are random and of sizes that differ by at most one row.
-
-    Where weights count equal rows, those rows are what is dealt out, so that a row of the table may lie in several folds.
-    """
+    """The rows inside or outside one of some folds, which are random and of sizes that differ by at most one row. Where weights
+    count equal rows, those rows are what is dealt out, so that a row of the table may lie in several folds."""
 
     seed: Seed
     fold: int
@@ -181,10 +177,8 @@ def as_declared(variable: Variable) -> Variable:
 
 
 class Viewed(Engine):
-    """An engine whose rows are seen through a view. What the columns are stays as it is, as if declared.
-
-    Engines whose columns are made of those of another say which of these they read (`_sources`), and by which view.
-    """
+    """An engine whose rows are seen through a view. What the columns are stays as it is, as if declared. Engines whose columns
+    are made of those of another say which of these they read (`_sources`), and by which view."""
 
     empty = "there are no rows among those picked"
     may_be_none = False
@@ -251,9 +245,6 @@ class Viewed(Engine):
         return f"row {row + 1} of those picked from block {number + 1}"
 
 
-STATES = ("no", "yes")
-
-
 @dataclass(frozen=True, eq=False)
 class MarkMissing:
     """A view of some columns of a block, of which `marked` say whether the cells of others are missing."""
@@ -280,7 +271,7 @@ class Indicating(Viewed):
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         own: dict[str, Variable] = super().variables([n for n in names if n not in self.marked])
-        return {n: Finite(n, STATES) if n in self.marked else own[n] for n in names}
+        return {n: Finite(n, ("no", "yes")) if n in self.marked else own[n] for n in names}
 
     def text_columns(self, names: Sequence[str]) -> frozenset[str]:
         return self.engine.text_columns([n for n in names if n not in self.marked])

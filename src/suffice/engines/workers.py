@@ -116,11 +116,6 @@ WEIGHT = "\0weight"
 NUMBER = "number"
 """The name of what is written beside a block."""
 
-CHUNK = 2**22
-"""Bytes of a file that are summed at once."""
-
-NOT_THERE = (-1, -1)
-
 _sound: dict[Path, tuple[int, int]] = {}
 """Files whose checksums this process has compared, as they were then: their times and sizes."""
 
@@ -145,7 +140,7 @@ class HeldBlocks:
     def of(self, task: int, pieces: Sequence[Piece], names: Sequence[str]) -> Iterator[Block]:
         """The blocks of a task, with these columns."""
         path = on_own_disk(self.folder) / f"{task}.blocks"
-        if _stamp(path) != _sound.get(path, NOT_THERE):
+        if _stamp(path) != _sound.get(path):
             if not _is_sound(path):
                 self._write(path, pieces)
             _sound[path] = _stamp(path)
@@ -201,11 +196,8 @@ def _is_sound(path: Path) -> bool:
 
 
 def _checksum(path: Path) -> int:
-    total = 0
-    with path.open("rb") as file:
-        while part := file.read(CHUNK):
-            total = zlib.crc32(part, total)
-    return total
+    with pa.memory_map(str(path)) as file:
+        return zlib.crc32(file.read_buffer())
 
 
 CELLS = 2**22

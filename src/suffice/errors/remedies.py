@@ -135,11 +135,6 @@ def score_by(score: str, word: str) -> Remedy:
     return Remedy(score, f"--score {word}")
 
 
-def forbidden_edge(parent: str, child: str) -> Remedy:
-    """A constraint on an edge."""
-    return Remedy(f"Forbid(({parent!r}, {child!r}))", f"--forbid {shlex.quote(f'{parent} -> {child}')}")
-
-
 def of_python(text: str) -> Remedy:
     """What only Python has."""
     return Remedy(text, "")

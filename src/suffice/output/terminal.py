@@ -56,8 +56,7 @@ def then_printed(text: str) -> Iterator[None]:
 
 class PlainOutput:
     """Standard output for text, in which names from files do nothing to a terminal: what cannot be printed is escaped, as in
-    JSON, so that what is JSON stays so. What goes to its `buffer`, such as rows, goes as it is. That nobody reads is no error.
-    """
+    JSON, so that what is JSON stays so. What goes to its `buffer`, such as rows, goes as it is. That nobody reads is no error."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -126,10 +125,8 @@ class StatusLine:
         self._live: Any = None
 
     def begin(self, text: Callable[[], str], start: float | None = None, *, shown: bool = True) -> int:
-        """Show a text, made anew whenever the line is drawn, until `end` is called with the number that this returns.
-
-        `start` is when the work began, by `time.perf_counter`.
-        """
+        """Show a text, made anew whenever the line is drawn, until `end` is called with the number that this returns. `start` is
+        when the work began, by `time.perf_counter`."""
         with self._lock:
             number, self._next = self._next, self._next + 1
             self._entries[number] = text, time.perf_counter() if start is None else start

@@ -79,10 +79,8 @@ def header_of(archive: zipfile.ZipFile) -> Any:
 
 
 def archived_array(archive: zipfile.ZipFile, name: str) -> Any:
-    """One array, whose size in its header must be the size of what the archive holds, before any of it is taken.
-
-    Headers are read by our own rule, as numpy's own reader takes them for Python, and warns of some.
-    """
+    """One array, whose size in its header must be the size of what the archive holds, before any of it is taken. Headers are read
+    by our own rule, as numpy's own reader takes them for Python, and warns of some."""
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as stream:
         start = stream.read(8)
@@ -113,10 +111,8 @@ class StatisticsParts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a file holds: the `layout` of its tables, the weight of the rows, and all numbers in two flat arrays.
-
-    Files of the same graph have equal layouts, unless one has met other states, so that their numbers add as they stand.
-    """
+    """What a file holds: the `layout` of its tables, the weight of the rows, and all numbers in two flat arrays. Files of the
+    same graph have equal layouts, unless one has met other states, so that their numbers add as they stand."""
 
     layout: dict[str, Any]
     weight: float

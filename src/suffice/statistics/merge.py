@@ -16,11 +16,9 @@ from suffice.statistics.statistics import Statistics, checked_decay
 
 
 def merge_files(paths: Iterable[str | PathLike[str]], decay: float = 1.0) -> Statistics:
-    """The sum of the statistics in some files; before each is added, those before it keep `decay` of their weight.
-
-    Dense tables of the same layout add as flat arrays. Whatever differs is added by name, which takes some ten times as long.
-    A file that is damaged, or does not add to those before it, is named.
-    """
+    """The sum of the statistics in some files; before each is added, those before it keep `decay` of their weight. Dense tables
+    of the same layout add as flat arrays. Whatever differs is added by name, which takes some ten times as long. A file that is
+    damaged, or does not add to those before it, is named."""
     total, share = None, checked_decay(decay)  # type: _FlatSum | None, float
     for path in paths:
         here = Contents.read(path)

@@ -78,11 +78,9 @@ def pool_spreads(parts: Spread, group: npt.NDArray[np.intp], n_groups: int) -> S
 
 
 def settle_spread(parts: Spread) -> Spread:
-    """The same moments, each mean the nearest double, and the scatter of a constant column exactly zero.
-
-    Rows that are all 0.1, weighted, have a mean that is off by a little, and so a scatter that is only rounding: far below
-    that of any two doubles that differ.
-    """
+    """The same moments, each mean the nearest double, and the scatter of a constant column exactly zero. Rows that are all 0.1,
+    weighted, have a mean that is off by a little, and so a scatter that is only rounding: far below that of any two doubles that
+    differ."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is beyond the largest double is refused by who needs it
         mean, rest = add_exactly(parts.mean, np.zeros_like(parts.rest), parts.rest)
         floor = parts.weight[:, None] * (0.05 * np.finfo(np.float64).eps * mean) ** 2

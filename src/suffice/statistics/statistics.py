@@ -235,11 +235,8 @@ class Statistics:
         >>> Statistics([Counts((a,), [1, 1]), Counts((b,), [2, 0])], 2).max_parents
         0
         """
-        if self._most is None:  # statistics never change
-            self._most = (self._largest(),)
-        return self._most[0]
-
-    def _largest(self) -> int | None:
+        if self._most is not None:  # statistics never change
+            return self._most[0]
         finite = sum(isinstance(v, Finite) for v in self._variables.values())
         numbers = frozenset(n for n, v in self._variables.items() if not isinstance(v, Finite))
         everything = len(self._variables) - 1
@@ -248,7 +245,8 @@ class Statistics:
         if numbers:
             groups = _largest_level(finite, [len(s[0]) for s in self._entries if s[1] == numbers])
             most += [] if groups is None else [everything if groups == finite else groups]
-        return min(most) if len(most) == 1 + bool(numbers) else None
+        self._most = (min(most) if len(most) == 1 + bool(numbers) else None,)
+        return self._most[0]
 
     @property
     def flat(self) -> FlatCounts:

@@ -41,8 +41,7 @@ _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[
 
 def words_among_numbers(states: Collection[str]) -> tuple[tuple[str, ...], bool]:
     """The one or two words in a column that would hold numbers without them, none if it is no such column; and whether it then is
-    one of numbers with a comma in place of the decimal point.
-    """
+    one of numbers with a comma in place of the decimal point."""
     words = tuple(islice((s for s in states if number(s) is None and not WITH_COMMA.fullmatch(s)), 3))
     if len(words) > 2 or (words and len(states) - len(words) < (2 if MARKS.issuperset(words) else NUMBERS)):
         return (), False
@@ -103,8 +102,7 @@ def doubts_about(
 
 def _are_running(name: str, x: npt.NDArray[np.float64]) -> bool:
     """Whether whole numbers that are all different are running numbers, or others that only tell rows apart: too many for that to
-    be chance, or under a name that says so.
-    """
+    be chance, or under a name that says so."""
     if len(x) < FEW:
         return False
     expected = len(x) * (len(x) - 1) / 2 / (x.max() - x.min() + 1)

@@ -51,11 +51,8 @@ FIRST = 2**14
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What is known of the numbers in a column, in a form that adds.
-
-    `few` are the different values, None once they are too many; `different` the first numbers, None once two of them are
-    equal or one is not whole.
-    """
+    """What is known of the numbers in a column, in a form that adds. `few` are the different values, None once they are too many;
+    `different` the first numbers, None once two of them are equal or one is not whole."""
 
     n: int = 0
     few: frozenset[float] | None = frozenset()

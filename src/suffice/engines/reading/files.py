@@ -248,8 +248,7 @@ class Watched(io.RawIOBase):
 
 def recognise_separator(head: bytes, usual: str) -> str:
     """What separates columns in the first lines of a file: the usual mark, unless every line has as many columns by another; if
-    none does that, the one by which the header and most of the lines have as many, so that the others are refused by number.
-    """
+    none does that, the one by which the header and most of the lines have as many, so that the others are refused by number."""
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(head) >= FIRST:  # the last line is cut off
         text = text[: text.rfind("\n") + 1]
@@ -289,10 +288,8 @@ def open_bytes(path: Path, encoding: str = "utf-8") -> Iterator[BinaryIO]:
 
 
 def _records(file: Text) -> Iterator[tuple[int, list[str]]]:
-    """The lines where records begin, and their fields, by Python's reader.
-
-    Blank lines are no records, but in a file of one column a blank line is an empty cell.
-    """
+    """The lines where records begin, and their fields, by Python's reader. Blank lines are no records, but in a file of one
+    column a blank line is an empty cell."""
     with open_bytes(file.path, file.encoding) as raw:
         text = io.TextIOWrapper(Watched(raw, file), "utf-8", newline="")  # type: ignore[type-var]
         lines = csv.reader(text, delimiter=file.separator)

@@ -81,10 +81,8 @@ class FrameSource(Source):
 
 
 class Lazy(FrameSource):
-    """A lazy frame: only the columns that are asked for are ever collected, in batches where it has them.
-
-    How large they are is known before: what is collected whole must fit into half of the memory that is free.
-    """
+    """A lazy frame: only the columns that are asked for are ever collected, in batches where it has them. How large they are is
+    known before: what is collected whole must fit into half of the memory that is free."""
 
     stable = False
 
@@ -188,26 +186,18 @@ def in_sorted_order(
     width = sum(dtype.itemsize for dtype in types.values())
     memory = max(memory_limit, LEAST + width * 2**16)
     threads = max(1, min(n_threads(), memory // 2**26))  # as many as have memory to sort in
-    with (
-        tempfile.TemporaryDirectory(prefix="suffice-") as folder,
-        _sorting(),
-        closing(
-            duckdb.connect(config={"memory_limit": f"{memory}B", "temp_directory": folder, "threads": str(threads)})
-        ) as connection,
-    ):
-        rows = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
-        with rows.order(", ".join(names[k] for k in keys)).to_arrow_reader(max(2**11, min(BATCH, 2**24 // width))) as reader:
+    config = {"memory_limit": f"{memory}B", "threads": str(threads)}
+    order, size = ", ".join(names[k] for k in keys), max(2**11, min(BATCH, 2**24 // width))
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="suffice-") as folder,
+            closing(duckdb.connect(config={**config, "temp_directory": folder})) as connection,
+            connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
+            .order(order)
+            .to_arrow_reader(size) as reader,
+        ):
             for batch in reader:
                 yield {k: batch.column(i).to_numpy(zero_copy_only=False) for i, k in enumerate(types)}
-
-
-@contextmanager
-def _sorting() -> Iterator[None]:
-    """What DuckDB cannot sort is refused in our own words."""
-    import duckdb
-
-    try:
-        yield
     except (duckdb.Error, OSError) as error:
         what = str(error).splitlines()[0]
         if "memory" in what.lower():

@@ -142,9 +142,7 @@ def starts_of(lengths: Ints) -> Ints:
 
 def cut_sequences(starts: Ints, size: int | None = None) -> Ints:
     """The first sequence of each block of whole sequences of at most `size` steps together, if none is longer; and the end.
-
-    Without a size there are four blocks, or more: enough for threads to share, and few, since each costs a millisecond.
-    """
+    Without a size there are four blocks, or more: enough for threads to share, and few, since each costs a millisecond."""
     cuts, n = [0], len(starts) - 1
     most = size or min(max(-(-int(starts[-1]) // 4), STEPS), MOST)
     while cuts[-1] < n:

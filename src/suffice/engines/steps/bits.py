@@ -67,11 +67,9 @@ class BitLayout:
 
 @dataclass(frozen=True, eq=False)
 class BitBlock:
-    """Rows, in two forms; a block that no step asks one of may leave it empty.
-
-    `bits[b, first[v] + s]` has the rows, 64 to a word, in which column v is in state s, each of which counts `times[b]`.
-    `columns` are the codes of the same rows, and `weight` is what each of them counts, empty where all count once.
-    """
+    """Rows, in two forms; a block that no step asks one of may leave it empty. `bits[b, first[v] + s]` has the rows, 64 to a
+    word, in which column v is in state s, each of which counts `times[b]`. `columns` are the codes of the same rows, and `weight`
+    is what each of them counts, empty where all count once."""
 
     bits: Words = field(default_factory=lambda: np.zeros((0, 0, 0), np.uint64))
     times: Ints = field(default_factory=lambda: np.zeros(0, np.int64))

@@ -30,11 +30,9 @@ ROWS = 2**14
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows: codes of finite columns (the largest value of the type means missing), numbers of the others (NaN).
-
-    `number` tells the blocks of an engine apart and orders them; `kept` has columns as they came, as Arrow arrays, where they
-    were asked for. `lengths` are those of the whole sequences that the rows are, one after the other; None of plain rows.
-    """
+    """Some rows: codes of finite columns (the largest value of the type means missing), numbers of the others (NaN). `number`
+    tells the blocks of an engine apart and orders them; `kept` has columns as they came, as Arrow arrays, where they were asked
+    for. `lengths` are those of the whole sequences that the rows are, one after the other; None of plain rows."""
 
     columns: Mapping[str, Array]
     weight: Floats | None = None
