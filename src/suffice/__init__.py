@@ -14,7 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from suffice.basis.version import VERSION
+from suffice.basis import VERSION
 
 __version__ = VERSION
 

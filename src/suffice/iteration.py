@@ -19,7 +19,7 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array
 from suffice.errors import FitError
 from suffice.errors.remedies import name_of
-from suffice.output.status import LINE, is_shown, patience
+from suffice.output.terminal import LINE, is_shown, patience
 
 T = TypeVar("T")
 V = TypeVar("V")

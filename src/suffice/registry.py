@@ -158,21 +158,13 @@ def command(word: str) -> Callable[[T], T]:
 
 
 def words(kind: str) -> tuple[str, ...]:
-    """The words of a kind: those of the package in their order, then those of others.
-
-    >>> words("scores")[:2]
-    ('bic', 'aic')
-    """
+    """The words of a kind: those of the package in their order, then those of others."""
     own = [word for _, several in PLACES[kind].items() for word in several.split()]
     return tuple(dict.fromkeys([*own, *sorted(_plugins(kind)), *(w for k, w in _words if k == kind)]))
 
 
 def find(kind: str, word: str) -> Any:
-    """What has a word; None if nothing has it.
-
-    >>> find("priors", "k2"), find("priors", "k3")
-    (<class 'suffice.families.priors.priors.K2'>, None)
-    """
+    """What has a word; None if nothing has it."""
     if (kind, word) not in _words:
         module = next((m for m, several in PLACES[kind].items() if word in several.split()), None)
         if module is not None:
@@ -191,11 +183,7 @@ def look_up(kind: str, word: str, what: str, more: str = "") -> Any:
 
 
 def find_type(kind: str, name: str) -> Any:
-    """What files call so; None if nothing is called so.
-
-    >>> find_type("cpds", "table"), find_type("cpds", "chair")
-    (<class 'suffice.families.categorical.Table'>, None)
-    """
+    """What files call so; None if nothing is called so."""
     for load in (_load_package, _load_plugins):
         if (kind, name) not in _types:
             load(kind)
@@ -203,11 +191,7 @@ def find_type(kind: str, name: str) -> Any:
 
 
 def every(kind: str) -> dict[str, Any]:
-    """All of a kind by their words, and by their types where they have none.
-
-    >>> sorted(every("tests"))
-    ['chi2', 'fisher-z', 'g2', 'likelihood-ratio', 'mi']
-    """
+    """All of a kind by their words, and by their types where they have none."""
     _load_package(kind)
     _load_plugins(kind)
     named = {word: _words[kind, word] for word in words(kind) if (kind, word) in _words}

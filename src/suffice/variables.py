@@ -154,13 +154,7 @@ class Count(NotNormal):
 
 @dataclass(frozen=True)
 class Distributed(NotNormal):
-    """A number whose node is of a chosen family: what `families={"wait": Gamma()}` makes of the column `wait`.
-
-    >>> from suffice.exponential import Gamma
-    >>> from suffice.families.chosen.exponential_node import ExponentialNode
-    >>> Distributed("wait", ExponentialNode(Gamma()))
-    Distributed('wait', Gamma())
-    """
+    """A number whose node is of a chosen family: what `families={"wait": Gamma()}` makes of the column `wait`."""
 
     name: str
     family: Any
@@ -185,11 +179,7 @@ Variable: TypeAlias = Finite | Real | Count | Distributed
 
 
 def is_whole(variable: Variable) -> bool:
-    """Whether a variable is a number that can only be whole.
-
-    >>> is_whole(Count("n")), is_whole(Real("x"))
-    (True, False)
-    """
+    """Whether a variable is a number that can only be whole."""
     return isinstance(variable, NotNormal) and variable.whole
 
 
@@ -270,11 +260,7 @@ def _number_text(x: float) -> str:
 
 
 def state_text(value: object) -> str:
-    """A state as text: what a cell of the data, a state in a file and a state in a call are compared by.
-
-    >>> state_text(True), state_text(3), state_text(3.0), state_text(2.5), state_text("yes")
-    ('true', '3', '3', '2.5', 'yes')
-    """
+    """A state as text: what a cell of the data, a state in a file and a state in a call are compared by."""
     if isinstance(value, str):
         return str(value)
     if isinstance(value, (bool, np.bool_)):
@@ -290,11 +276,7 @@ _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 
 def sorted_states(states: Iterable[str]) -> list[str]:
-    """The order of inferred states: by number if all are numbers, otherwise by text.
-
-    >>> sorted_states(["10", "9", "-1"]), sorted_states(["b", "10", "9"])
-    (['-1', '9', '10'], ['10', '9', 'b'])
-    """
+    """The order of inferred states: by number if all are numbers, otherwise by text."""
     texts = sorted(dict.fromkeys(states))  # those that are sorted already take no time
     if not all(_NUMBER.fullmatch(t) for t in texts):
         return texts
@@ -310,11 +292,7 @@ class NumbersStay:
 
 
 def declaration(name: str, what: Declaration) -> Variable | Bins | type[Finite] | type[Real] | type[Count] | type[NumbersStay]:
-    """What the user declared of one column, checked.
-
-    >>> declaration("x", ["a", "b"]), declaration("x", Real)
-    (Finite('x', ['a', 'b']), <class 'suffice.variables.Real'>)
-    """
+    """What the user declared of one column, checked."""
     if isinstance(what, Variable):
         if what.name != name:
             raise SchemaError(f"column {name!r} was declared as a variable named {what.name!r}; the names must agree")

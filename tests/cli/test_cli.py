@@ -15,9 +15,9 @@ from suffice.errors import FormatError, SufficeError, SufficeNote
 from suffice.errors.remedies import (
     Remedy,
     argument,
+    as_family,
     as_regression,
     declaration,
-    forbidden_edge,
     hidden_with_states,
     name_of,
     of_python,
@@ -176,8 +176,8 @@ def test_scores_of_networks_with_hidden_variables(run, asia) -> None:
         (hidden_with_states("a b"), "hidden=[Finite('a b', [...])]", "--hidden 'a b=a,b'"),
         (as_regression("n", "PoissonLog", ridge=True), "families={'n': PoissonLog(ridge=1)}", "--family n=poisson:1"),
         (ridge_of("Logistic"), "Logistic(ridge=1)", "a ridge, as in --family NAME=logistic:1"),
+        (as_family("wait", "Gamma()"), "families={'wait': Gamma()}", "--family wait=WORD"),
         (weight_penalty(1, 0.1), "penalty=L1(0.1)", "--penalty l1:0.1"),
-        (forbidden_edge("a", "b"), "Forbid(('a', 'b'))", "--forbid 'a -> b'"),
         (of_python("; chain.unroll(n)"), "; chain.unroll(n)", ""),
     ],
 )

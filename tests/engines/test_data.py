@@ -22,12 +22,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.engines import Data, scan
-from suffice.engines.encoding import encode
+from suffice.engines import Data, sample, scan
+from suffice.engines.encoding import doubts, encode, infer, sources
 from suffice.engines.reading import files
+from suffice.engines.scan import backend_of, rows_of, rows_with
 from suffice.errors import DataError, SchemaError, SufficeError, SufficeNote, note
+from suffice.exponential import Gamma
+from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.statistics import Request
-from suffice.variables import Bins, Count, Finite, Real
+from suffice.variables import Bins, Count, Distributed, Finite, Real, declaration, sorted_states, state_text
 
 CELLS = {"x": ["b", "a", "b", "c"], "y": ["u", "u", "v", "u"], "z": [1.5, 2.5, -1.0, 0.0]}
 CSV = "x,y,z\nb,u,1.5\na,u,2.5\nb,v,-1\nc,u,0\n"
@@ -797,3 +800,56 @@ def test_a_lazy_frame_that_fails_is_told_in_one_sentence() -> None:
     frame = pl.LazyFrame({"a": ["1", "x"]}).with_columns(pl.col("a").cast(pl.Int64))
     with pytest.raises(DataError, match="the lazy frame cannot be collected: "):
         scan(frame).n_rows  # noqa: B018
+
+
+def test_codes_of_a_finite_column() -> None:
+    assert (encode.code_type(255), encode.code_type(256)) == (np.uint8, np.uint16)
+    assert encode.recode(np.array([0, 1, 255], np.uint8), np.array([1, 0]), np.dtype(np.uint8)).tolist() == [1, 0, 255]
+    assert encode.first_rows(np.array([2, 0, 2]), 3).tolist() == [1, -1, 0]
+    assert encode.texts(pa.array([1.5, 2.0, None])) == ["1.5", "2", None]
+    assert encode.texts(pa.array([True])) == ["true"]
+    assert encode.bin_codes(np.array([17.0, 18.0, np.nan]), Bins([18]).finite("age", [18])).tolist() == [0, 1, 255]
+    assert encode.bin_codes(np.array([2.5, 0.0, np.nan]), Finite("x", ["0", "2.5"])).tolist() == [1, 0, 255]
+
+
+def test_what_reads_as_numbers() -> None:
+    assert [encode.number(s) for s in (" +1e3 ", "1_000", "0x1", "1e999")] == [1000.0, None, None, np.inf]
+    assert encode.with_points(pa.array(["1,5", "", "-2", "1,2,3"])).to_pylist() == ["1.5", "", "-2", "1,2,3"]
+    assert infer.reads_as(["1", "2.5"], False) == "numbers"
+    assert infer.reads_as(["1", "2"], True) == infer.reads_as(["inf"], False) == "states"
+    numbers = ([0.0, 1.0, 1.0], np.arange(50.0) % 10, [0.5, 1.5], np.arange(49.0) % 10)
+    assert [infer.Values.of(np.array(x)).are_states for x in numbers] == [True, True, False, False]
+    names = ("id", "patient_id", "PatientID", "Unnamed: 0", "paid", "valid")
+    assert [n for n in names if doubts._are_running(n, np.arange(100.0) ** 3)] == list(names[:4])
+    assert doubts._are_running("x", np.arange(100.0))
+    assert not doubts._are_running("x", np.arange(100.0) ** 3)
+
+
+def test_what_sources_say() -> None:
+    with pytest.raises(DataError, match=r"x\.csv: the column 'a' occurs twice"):
+        sources.checked_names(["a", "a"], "x.csv")
+    assert sources.kind_of(pa.int8()) is sources.Kind.INTEGER
+    assert sources.kind_of(pa.list_(pa.int8())) is sources.Kind.OTHER
+    assert sources.checked_words("NA") == ("NA",)
+    assert sources.checked_words(["NA", -999]) == ("NA", "-999")
+    parts = [({"x": np.zeros(n)}, n) for n in (sources.ROWS + 1, sources.ROWS)]
+    assert [len(b["x"]) for b in sources.cut(parts)] == [sources.ROWS, sources.ROWS, 1]
+    assert backend_of({"x": [1, 2]}) is None
+    assert rows_of({"x": []}).columns == ("x",)
+    assert rows_with({"x": ["a"], "y": [1]}, {"x": Finite("x", ["a", "b"])}, "network").columns == ("x",)
+
+
+def test_cut_points() -> None:
+    assert sample.cut_points(Bins(2), "x", np.array([1.0, 2.0, 3.0, 4.0]), None, None) == [3.0]
+    assert sample.cut_points(Bins(2, width=True), "x", np.array([0.0, 1.0, 4.0]), None, None) == [2.0]
+
+
+def test_states_and_declarations() -> None:
+    assert [state_text(s) for s in (True, 3, 3.0, 2.5, "yes")] == ["true", "3", "3", "2.5", "yes"]
+    assert sorted_states(["10", "9", "-1"]) == ["-1", "9", "10"]
+    assert sorted_states(["b", "10", "9"]) == ["10", "9", "b"]
+    assert declaration("x", ["a", "b"]) == Finite("x", ["a", "b"])
+    assert declaration("x", Real) is Real
+    assert repr(Distributed("wait", ExponentialNode(Gamma()))) == "Distributed('wait', Gamma())"
+    a, b = infer.Values.of(np.array([1.0, 2.0, np.nan])), infer.Values.of(np.array([2.0]))
+    assert ((a + b).n, sorted((a + b).few or ()), (a + b).different) == (3, [1.0, 2.0], None)

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.engines.encoding.sources import Dialect, TextPath
+from suffice.engines.reading.files import recognise_separator
 from suffice.errors import DataError, SufficeNote
 
 PLAIN = "age,smoke,sbp\n17,no,120.5\n64,yes,133.25\n,no,\n30,yes,141\n"
@@ -192,3 +194,10 @@ def test_states_of_a_file_are_read_without_pandas(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
     assert run.stdout.strip() == "False"
+
+
+def test_the_separator_of_first_lines() -> None:
+    assert recognise_separator(b"age;smoke\n17,5;no\n18,5;yes\n", ",") == ";"
+    assert recognise_separator(b"age\n17\n", ",") == ","
+    assert recognise_separator(b"age;smoke\n17,5;no\n18,5;yes;1\n19,5;no\n", ",") == ";"
+    assert TextPath("rows.csv", Dialect(";")).dialect == Dialect(";", ".", "utf-8")

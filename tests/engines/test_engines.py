@@ -22,12 +22,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.engines import Block, Data, scan
+from suffice.engines import Block, Data, local, sample, scan
 from suffice.engines import gather as gathering
-from suffice.engines.engine import ROWS
-from suffice.engines.local import local
-from suffice.engines.local.columns import Spilled
-from suffice.engines.reading import bins
+from suffice.engines.bitmaps import Bitmaps, merge_equal_rows
+from suffice.engines.engine import ROWS, is_missing, sum_up
+from suffice.engines.kept import Growing, Spilled, ValueStore, sum_of
+from suffice.engines.partitions import PARTITION, place
+from suffice.engines.reading.frames import in_sorted_order
+from suffice.engines.schema import NumberSummary
+from suffice.engines.workers import Piece, Stamp, deal_out
 from suffice.errors import DataError, SufficeNote, TooLarge
 from suffice.kernels.counting import (
     count,  # what is loaded is used, also for tables as small as these
@@ -305,7 +308,7 @@ def test_a_relation_is_free_again_after_an_error() -> None:
 
 @pytest.mark.parametrize("declared", [None, {"s": ["a", "m"]}])
 def test_a_value_of_a_dictionary_that_occurs_late(declared: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suffice.engines.reading.parquet.BATCH", 1000)
+    monkeypatch.setattr("suffice.engines.reading.files.BATCH", 1000)
     pq.write_table(pa.table({"s": ["m"] * 5000 + ["a"] * 10 + ["z"]}), tmp_path / "t.parquet")
     data = scan(tmp_path / "t.parquet", declared)
     if declared is None:
@@ -464,7 +467,7 @@ def test_rows_of_an_unstable_source_are_read_together() -> None:
 
 
 def test_bins_of_many_rows_come_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (bins, local):
+    for module in (sample, local):
         monkeypatch.setattr(module, "SAMPLE", 1000)
     x = np.random.default_rng(0).uniform(size=10_500)
     with pytest.warns(SufficeNote, match="random sample"):
@@ -554,3 +557,54 @@ def test_warm_kernels_are_those_that_calls_use(tmp_path) -> None:
     subprocess.run([sys.executable, "-c", script], check=True, env=settings)
     assert not list(tmp_path.rglob("*.2.nbc"))
     assert len(list(tmp_path.rglob("*.1.nbc"))) == int(n_kernels)
+
+
+def test_requests_of_the_same_rows_are_pooled() -> None:
+    x, xy = Request((), ("x",)), Request((), ("x", "y"))
+    assert gathering.pool_requests([x, xy]) == {xy: (x, xy)}
+    listed = gathering.table_of(np.array([7, 3, 7]), None)
+    assert (listed.keys.tolist(), listed.values.tolist()) == ([3, 7], [1.0, 2.0])
+    keys, group = gathering.group_rows(np.array([7, 3, 7]), 10)
+    assert (keys.tolist(), group.tolist()) == ([3, 7], [1, 0, 1])
+
+
+def test_small_sums() -> None:
+    assert sum_of(np.array([1e308, 1e308])) == np.inf
+    assert sum_up([0.5, 1.5]) == 2.0
+    assert is_missing(np.array([0, 255], np.uint8)).tolist() == [False, True]
+    assert is_missing(np.array([np.nan])).tolist() == [True]
+    numbers = NumberSummary.of(np.array([1.0, np.nan])) + NumberSummary.of(np.array([3.0]))
+    assert numbers == NumberSummary(n=2, total=4.0, least=1.0, most=3.0)
+    assert sample.most_of(10, 20) == sample.most_of(10, None) == 2**64 - 1
+    assert sample.most_of(2**14, 2**20) < 2**59
+
+
+def test_columns_that_grow_and_values_that_are_kept() -> None:
+    growing = Growing(None)
+    for chunk in (np.array([1, 255], np.uint8), np.array([300], np.uint16)):
+        growing.add(chunk)
+    assert growing.column(None, np.dtype(np.uint16)).tolist() == [1, 65535, 300]
+    store: ValueStore[Any] = ValueStore(100)
+    small, large = store.keep(np.arange(3), 24), store.keep(np.arange(20), 160)
+    assert (small.read().sum(), large.read().sum(), store.n_spilled) == (3, 190, 1)
+
+
+def test_rows_are_sorted_in_parts() -> None:
+    parts = [{"k": np.array([3, 1]), "x": np.array([0.3, 0.1])}, {"k": np.array([2]), "x": np.array([0.2])}]
+    ordered = in_sorted_order(parts, {"k": np.dtype(int), "x": np.dtype(float)}, ["k"], 2**30)
+    assert [part["x"].tolist() for part in ordered] == [[0.1, 0.2, 0.3]]
+
+
+def test_pieces_are_dealt_out_and_rows_have_places() -> None:
+    parts = deal_out([Piece(f, f, Stamp(0, 0), i, 10, 0) for i, f in enumerate("abc")], 2)
+    assert [[piece.path for piece in part] for part in parts] == [["a"], ["b", "c"]]
+    assert place(PARTITION + 2, 4) == "partition 2, block 3, row 5"
+
+
+def test_equal_rows_are_merged_and_counted() -> None:
+    data = scan({"x": ["a", "b", "a", "a"], "y": ["u", "v", "v", "u"]})
+    assert Bitmaps(data, list(data.schema.values())).full(np.array([[0, 1]], np.int32))[0].tolist() == [2, 1, 0, 1]
+    data = scan({"x": ["a", "b"] * 9000})
+    few = merge_equal_rows(data, list(data.schema.values()))
+    assert few is not None
+    assert (few.n_rows, few.weight) == (2, 18000.0)

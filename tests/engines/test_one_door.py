@@ -20,7 +20,7 @@ import pytest
 
 import suffice as sf
 from suffice.engines import Data, Step, Sum
-from suffice.engines.views.sample import Distinct, Sample, Stretches
+from suffice.engines.sample import Distinct, Sample, Stretches
 from suffice.exponential import Poisson
 from tests.toy_engine import Toy, leaves, pool, run, toy
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from suffice.engines.steps.blocks import in_order
+from suffice.engines.steps.blocks import ahead, in_order, n_threads, ranges, used_memory, with_count
 
 
 def test_threads_are_used_again() -> None:
@@ -51,3 +51,12 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
     if not child:
         os._exit(0 if list(in_order([lambda: 1] * 4, 2)) == [1] * 4 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_items_pass_through() -> None:
+    assert list(in_order((lambda i=i: i * i) for i in range(4))) == [0, 1, 4, 9]
+    assert list(ahead(iter("abc"))) == ["a", "b", "c"]
+    assert list(with_count([1, 2, 3], "counting")) == [1, 2, 3]
+    assert list(ranges(5, 2)) == [(0, 2), (2, 4), (4, 5)]
+    assert n_threads(3) == 3
+    assert used_memory() > 1e6

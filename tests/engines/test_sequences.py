@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.engines import Block, Data
-from suffice.engines.local.columns import Spilled
-from suffice.engines.sequences import arrangement
+from suffice.engines.kept import Spilled
+from suffice.engines.sequences import arranged, arrangement, lagged
+from suffice.engines.sequences.keys import TextCodes
 from suffice.errors import DataError, SufficeError, SufficeNote, TooLarge
 from tests.toy_engine import toy
 
@@ -580,3 +581,27 @@ def test_any_small_table(draw: st.DataObject) -> None:
     again = sf.sequences(toy(rows, n=1, size=3), by="k", order="t", gaps=sf.chains.Missing())
     assert found_in(again) == found_in(s)
     assert again.position.tolist() == s.position.tolist()
+
+
+def test_keys_in_their_order() -> None:
+    words = TextCodes("the sequence")
+    assert (words.encode(pa.array(["b", "a", "b"])).tolist(), list(words.codes)) == ([0, 1, 0], ["b", "a"])
+    assert words.in_turn() == ["a", "b"]
+    words = TextCodes("the sequence")
+    words.encode(pa.array(["10", "9", "-1"]))
+    assert words.in_turn() == ["-1", "9", "10"]
+    assert arrangement.in_order(np.array([0, 0, 1]), np.array([1, 2, 1]))
+    assert not arrangement.in_order(np.array([1, 0]), None)
+    assert arrangement.sorting(np.array([1, 0, 1]), np.array([2, 5, 1])).tolist() == [1, 2, 0]
+
+
+def test_places_of_sequences_and_steps() -> None:
+    assert arrangement.starts_of(np.array([2, 3])).tolist() == [0, 2, 5]
+    assert arrangement.cut_sequences(np.array([0, 2, 4, 9, 10, 11]), 4).tolist() == [0, 2, 3, 5]
+    assert arranged.lacking_before(np.array([0, 0, 1]), np.array([1, 4, 9]), 1).tolist() == [0, 2, 0]
+    assert arranged.times_with_gaps(np.array([1, 4]), np.array([0, 2]), 1).tolist() == [1, 2, 3, 4]
+    looked = arrangement.Looked(3, True, spacing=1)
+    looked.distances[:] = 2**62
+    assert looked.n_lacking == 3 * 2**62
+    assert lagged.places_of(np.array([2, 3])).tolist() == [0, 1, 0, 1, 2]
+    assert lagged.lag_cells(np.array([1, 2, 3, 4], np.uint8), np.array([0, 1, 0, 1]), 1).tolist() == [255, 1, 255, 3]

@@ -184,10 +184,9 @@ def test_a_refused_row_is_named_by_its_place_wherever_it_was_read(tmp_path: Any)
 
 def test_cuts_are_those_of_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any engine that can sample finds the same cut points."""
-    from suffice.engines.local import local
-    from suffice.engines.reading import bins
+    from suffice.engines import local, sample
 
-    for module in (bins, local):
+    for module in (sample, local):
         monkeypatch.setattr(module, "SAMPLE", 1000)
     x = table()["x"]
     some = sf.scan({"x": x}).sample(1000).columns["x"]

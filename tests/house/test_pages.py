@@ -121,12 +121,12 @@ def test_plots_of_a_cell_do_not_stay_open() -> None:
 
 
 def test_no_progress_is_shown_below_a_cell(monkeypatch) -> None:
-    from suffice.output import status
+    from suffice.output import terminal
 
-    monkeypatch.setattr(status, "in_notebook", lambda: True)
-    assert status.is_shown()
+    monkeypatch.setattr(terminal, "in_notebook", lambda: True)
+    assert terminal.is_shown()
     runpy.run_path(str(STARTUP / "10_progress.py"))
-    assert not status.is_shown()
+    assert not terminal.is_shown()
 
 
 def limit_of_cells(seconds: float) -> dict[str, Callable[[object], None]]:

@@ -16,7 +16,8 @@ import pytest
 import suffice as sf
 from suffice.cli.inputs import missing_words
 from suffice.iteration import Progress
-from suffice.output.status import in_notebook, patience
+from suffice.output.display import and_more, html_table, number
+from suffice.output.terminal import StatusLine, in_notebook, patience, then_printed
 from tests.syntax import nodes_of, sources
 
 QUAINT = ("foretold", "foretell", "its ends ±", "hangs a little", ", worth {", "written down;")
@@ -96,6 +97,21 @@ def test_a_notebook_shows_progress_after_two_seconds(monkeypatch: pytest.MonkeyP
     before = said.getvalue()
     quiet.check()
     assert said.getvalue() == before
+
+
+def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [number(x) for x in (0.123456, 12345678.9, "a")] == ["0.1235", "1.235e+07", "a"]
+    assert (and_more(3, "row"), and_more(0, "row")) == ("\n… and 3 more rows", "")
+    assert html_table(["x"], [["<a>"]]).endswith("<tbody><tr><td>&lt;a&gt;</td></tr></tbody></table>")
+    assert not in_notebook()
+    with then_printed("a -> b"):
+        print("written")
+    assert capsys.readouterr().out == "written\na -> b\n"
+    line = StatusLine()
+    outer, inner = (line.begin(lambda text=text: text, shown=False) for text in ("searching", "counting rows 34 %"))
+    assert line.text() == "searching; counting rows 34 %; 0 s"
+    line.end(inner)
+    line.end(outer)
 
 
 @pytest.mark.parametrize("name", [n for n in sf.__all__ if n not in ("errors",)])

@@ -134,8 +134,8 @@ PIECES = {
         from dataclasses import dataclass, replace
         from functools import partial
         from suffice.engines.scan import Backend
-        from suffice.engines.partitions.partitions import Partitions, Raw
-        from suffice.engines.partitions.pieces import deal_out, tables, text_files
+        from suffice.engines.partitions import Partitions, Raw
+        from suffice.engines.workers import deal_out, tables, text_files
 
         @dataclass(frozen=True)
         class Heap:

@@ -15,9 +15,10 @@ import suffice as sf
 from suffice import registry
 from suffice.cli.words.objectives import prior_of as prior_in_words
 from suffice.cli.words.vocabulary import score_of
+from suffice.families.categorical import Table
 from suffice.families.chosen.node_kinds import ParameterPrior
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
-from suffice.families.priors.priors import PriorsByNode, Several
+from suffice.families.priors.priors import K2, PriorsByNode, Several
 from suffice.families.protocol.family import prior_of
 from suffice.formats.json import model as json_model
 from suffice.formats.json.model import prior_from_dict, prior_to_dict
@@ -71,6 +72,15 @@ def test_a_word_is_where_the_table_says_and_no_other_is_left_out(kind: str) -> N
     for word, piece in own.items():
         assert kind == "commands" or word in (*piece.word.split(), *piece.types)
         assert registry.find(kind, word) is piece or registry.find_type(kind, word) is piece
+
+
+def test_words_and_types_are_found() -> None:
+    assert registry.words("scores")[:2] == ("bic", "aic")
+    assert registry.find("priors", "k2") is K2
+    assert registry.find("priors", "k3") is None
+    assert registry.find_type("cpds", "table") is Table
+    assert registry.find_type("cpds", "chair") is None
+    assert {"chi2", "fisher-z", "g2", "likelihood-ratio", "mi"} <= set(registry.every("tests"))
 
 
 def test_two_things_cannot_have_one_word() -> None:

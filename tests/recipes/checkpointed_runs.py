@@ -28,7 +28,7 @@ import numpy as np
 os.environ.setdefault("SUFFICE_COMPILE", "now")  # no thread that compiles while a process is forked
 
 import suffice as sf
-from suffice.checkpoints import journal as checkpoints
+from suffice import checkpoints
 
 N = 400
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.checkpoints import journal as checkpoints
-from suffice.checkpoints.journal import Checkpoint
+from suffice import checkpoints
+from suffice.checkpoints import Checkpoint
 from suffice.errors import FitError, FormatError, SufficeError
 from tests.recipes.checkpointed_runs import RUNS, end_of
 

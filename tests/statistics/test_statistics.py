@@ -12,9 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.checkpoints.fingerprints import in_words
+from suffice.checkpoints import in_words
 from suffice.errors import FormatError, StatisticsError
 from suffice.statistics import Counts, Moments, Statistics
+from suffice.statistics.counts import alike, common_variable, describe, distinct
+from suffice.statistics.derived import RowFormula, log_factorial, log_factorials
+from suffice.statistics.suppression import Lost, Suppression, without_small
 from suffice.variables import Finite
 
 X = Finite("x", ["a", "b"])
@@ -200,3 +203,26 @@ def test_impossible_statistics_are_refused(tmp_path, values) -> None:
     Statistics([Counts((X,), values)], 2).save(tmp_path / "a.stats")
     with pytest.raises(FormatError, match=r"a\.stats.*'x'"):
         Statistics.load(tmp_path / "a.stats")
+
+
+def test_equal_rows_and_configurations_in_words() -> None:
+    assert describe(1, [X]) == "x='b'"
+    one, other = (Finite("x", states, inferred=True) for states in (["a", "b"], ["c"]))
+    assert common_variable(one, other).states == ("a", "b", "c")
+    first, kind = distinct([np.array([1, 0, 1]), np.array([2.5, 2.5, 2.5])], 3)
+    assert (first.tolist(), kind.tolist()) == ([1, 0], [1, 0, 1])
+    assert [same.tolist() for same in alike(np.array([[1, 0], [0, 0], [1, 0]]))] == [[1], [0, 2]]
+
+
+def test_derived_columns() -> None:
+    assert np.exp(log_factorial(np.array([0.0, 3.0]))) == pytest.approx([1.0, 6.0])
+    assert RowFormula("wait", "ln x").values(np.array([1.0, np.e])).tolist() == [0.0, 1.0]
+    assert log_factorials(["n"]) == (RowFormula("n", "ln x!", 0.0),)
+
+
+def test_what_small_cells_lose() -> None:
+    assert Lost.of(3, 10, whole=True) == Lost(3, 3, 3.0, 27.0)
+    assert Suppression(10, {}).in_words() == "cells of less than 10 rows were left out, and no table lost any"
+    table, lost = without_small(Counts((X,), [3, 12]), 10)
+    assert isinstance(table, Counts)
+    assert (table.values.tolist(), lost.most_weight) == ([0.0, 12.0], 9.0)

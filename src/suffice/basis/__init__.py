@@ -2,3 +2,5 @@
 
 It may use variables and errors. Start with `libraries`, imported on first use; `argument_types` is for type checkers only.
 """
+
+VERSION = "0.2.0"

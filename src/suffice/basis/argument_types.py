@@ -7,8 +7,8 @@ below all of them. `object` stands where anything may be found once one looks in
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,8 +29,7 @@ class TableLike(Protocol):
 class ArrowLike(Protocol):
     """Tables of Arrow, and all that is passed on as one."""
 
-    @property
-    def __arrow_c_stream__(self) -> Callable[..., object]: ...
+    def __arrow_c_stream__(self, *args: Any, **how: Any) -> object: ...
 
 
 RowsLike: TypeAlias = "Path | Sequence[Path] | Mapping[str, object] | TableLike | ArrowLike | npt.NDArray[np.void]"
@@ -68,8 +67,7 @@ class NetworkxLike(Protocol):
     def nodes(self) -> object: ...
     @property
     def edges(self) -> object: ...
-    @property
-    def is_directed(self) -> Callable[..., bool]: ...
+    def is_directed(self, *args: Any, **how: Any) -> bool: ...
 
 
 class HasGraph(Protocol):
@@ -82,10 +80,8 @@ class HasGraph(Protocol):
 class ImaginesRows(Protocol):
     """A prior: one of the library, or of your own."""
 
-    @property
-    def bind(self) -> Callable[..., object]: ...
-    @property
-    def imagine(self) -> Callable[..., object]: ...
+    def bind(self, *args: Any, **how: Any) -> object: ...
+    def imagine(self, *args: Any, **how: Any) -> object: ...
 
 
 PriorLike: TypeAlias = "ImaginesRows | float | Sequence[ImaginesRows | Mapping[str, object]] | Mapping[str, object]"
@@ -96,31 +92,26 @@ tables: `object`)."""
 class ScoresNodes(Protocol):
     """A score: one of the library, or of your own."""
 
-    @property
-    def bind(self) -> Callable[..., object]: ...
-    @property
-    def local(self) -> Callable[..., float]: ...
+    def bind(self, *args: Any, **how: Any) -> object: ...
+    def local(self, *args: Any, **how: Any) -> float: ...
 
 
 class SearchesGraphs(Protocol):
     """A method of structure search: one of the library, or of your own."""
 
-    @property
-    def run(self) -> Callable[..., object]: ...
+    def run(self, *args: Any, **how: Any) -> object: ...
 
 
 class FitsNodes(Protocol):
     """A family of conditional distributions, such as `Logistic()`."""
 
-    @property
-    def n_parameters(self) -> Callable[..., int]: ...
+    def n_parameters(self, *args: Any, **how: Any) -> int: ...
 
 
 class IsDistribution(Protocol):
     """A distribution of `suffice.exponential`, such as `Gamma()`."""
 
-    @property
-    def from_mean(self) -> Callable[..., object]: ...
+    def from_mean(self, *args: Any, **how: Any) -> object: ...
 
 
 FamiliesLike: TypeAlias = "Mapping[str, FitsNodes | IsDistribution]"

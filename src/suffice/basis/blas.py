@@ -14,10 +14,8 @@ from typing import Any
 
 
 class _OneThread(ContextDecorator):
-    """While anyone is inside, linear algebra has one thread in this process; then as many as before.
-
-    The libraries know no other scope than the process, so the first to enter sets the number and the last to leave resets it.
-    """
+    """While anyone is inside, linear algebra has one thread in this process; then as many as before. The libraries know no other
+    scope than the process, so the first to enter sets the number and the last to leave resets it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

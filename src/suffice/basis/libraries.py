@@ -12,11 +12,7 @@ __all__ = ["nw", "pa", "pc", "pq", "pt", "sc", "so", "st"]
 
 
 class Library:
-    """A module that is imported when something of it is first asked for.
-
-    >>> Library("math").floor(2.5)
-    2
-    """
+    """A module that is imported when something of it is first asked for."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -14,7 +14,7 @@ from typing import Annotated, Any, TextIO, cast
 import typer
 import typer.core
 
-from suffice.basis.version import VERSION
+from suffice.basis import VERSION
 from suffice.errors import SufficeError, SufficeNote
 from suffice.kernels import announce
 from suffice.output.terminal import PlainOutput, nobody_reads, say

@@ -12,7 +12,7 @@ from suffice.basis.libraries import pa
 from suffice.cli.arguments import ARROWS, RowOptions, TextOptions
 from suffice.cli.words.question import read_settings
 from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, choice, fields
-from suffice.engines.reading.dialect import Dialect, TextPath
+from suffice.engines.encoding.sources import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import SchemaError, SufficeError, nearest

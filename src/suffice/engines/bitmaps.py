@@ -16,6 +16,7 @@ import numpy.typing as npt
 from suffice.engines.data import Data
 from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import Bits
+from suffice.engines.sample import SampledRows
 from suffice.engines.steps.bits import (
     SHARED,
     BitBlock,
@@ -30,7 +31,6 @@ from suffice.engines.steps.bits import (
     TableGroups,
 )
 from suffice.engines.steps.blocks import available_memory, n_threads
-from suffice.engines.views.sample import SampledRows
 from suffice.errors import TooLarge, bytes_in_words, note
 from suffice.statistics import Request
 from suffice.variables import Finite
@@ -38,10 +38,8 @@ from suffice.variables import Finite
 
 @dataclass(frozen=True, eq=False)
 class CountAll(BitStep):
-    """The counts of several steps, one after the other in one array.
-
-    Blocks that are made into bits on the way have the codes of their rows, too, so that steps may look at either.
-    """
+    """The counts of several steps, one after the other in one array. Blocks that are made into bits on the way have the codes of
+    their rows, too, so that steps may look at either."""
 
     steps: tuple[BitStep, ...]
 
@@ -69,15 +67,7 @@ TABLES = 2**23
 
 
 class Bitmaps:
-    """The finite columns of some data, ready to be counted in many small tables. Weights are whole numbers.
-
-    >>> from suffice import scan
-    >>> data = scan({"x": ["a", "b", "a", "a"], "y": ["u", "v", "v", "u"]})
-    >>> bitmaps = Bitmaps(data, list(data.schema.values()))
-    >>> tables, offsets = bitmaps.full(np.array([[0, 1]], np.int32))
-    >>> tables
-    array([2, 1, 0, 1], dtype=int32)
-    """
+    """The finite columns of some data, ready to be counted in many small tables. Weights are whole numbers."""
 
     def __init__(
         self, data: Data, variables: Sequence[Finite], *, threads: int | None = None, memory_limit: float | None = None
@@ -113,8 +103,7 @@ class Bitmaps:
         by_rows = self.by_rows(sets, full=True)
         if by_rows.all() or not by_rows.any():
             groups = TableGroups.of(sets, cells)
-            step = ScanTables(self.layout, groups) if by_rows.any() else CountTables(self.layout, groups)
-            return self._count_step(step), groups.offsets
+            return self._tables(ScanTables(self.layout, groups) if by_rows.any() else CountTables(self.layout, groups))
         self.ahead(self.full_steps(sets))
         offsets = np.concatenate([[0], np.cumsum(cells)])
         tables = [np.zeros(0, np.int32)] * len(sets)
@@ -153,13 +142,11 @@ class Bitmaps:
         np.cumsum(q * self.sizes[ext], out=offsets[1:])
         groups = TableGroups(np.array([prefix], np.int32), np.array([0, len(ext)], np.int64), ext, offsets)
         by_rows = q * 2 > FULL * self.share or not self.narrow[groups.prefix].all() or not self.narrow[ext].all()
-        step = ScanTables(self.layout, groups) if by_rows else CountTables(self.layout, groups)
-        return self._count_step(step), offsets
+        return self._tables(ScanTables(self.layout, groups) if by_rows else CountTables(self.layout, groups))
 
     def core(self, sets: Sets) -> tuple[Counts, Ints]:
         """The core tables of these sets of columns, all of the same number of at least two."""
-        step = self.core_step(sets)
-        return self._count_step(step), step.groups.offsets
+        return self._tables(self.core_step(sets))
 
     def singles(self) -> tuple[Counts, Ints]:
         """The number of rows of each state of each column: flat counts and offsets."""
@@ -171,8 +158,7 @@ class Bitmaps:
 
     def count_by_scan(self, sets: Sets) -> tuple[Counts, Ints]:
         """The full tables of these sets, counted row by row."""
-        step = self.scan_step(sets)
-        return self._count_step(step), step.groups.offsets
+        return self._tables(self.scan_step(sets))
 
     def cells(self, sets: Sets) -> Ints:
         """The number of cells of each table; beyond 2^62 that."""
@@ -186,6 +172,9 @@ class Bitmaps:
             states[:, :-1] += 1.0
         cells = np.prod(states if full else np.maximum(states, 1.0), axis=1)
         return np.asarray(wide | (cells > (FULL if full else CORE) * self.share) | (sets.shape[1] == 1))
+
+    def _tables(self, step: CountTables | ScanTables) -> tuple[Counts, Ints]:
+        return self._count_step(step), step.groups.offsets
 
     def _count_step(self, step: BitStep) -> Counts:
         """What a step counts, unless it does not fit."""
@@ -203,10 +192,8 @@ class Bitmaps:
 def bits_of(
     data: Data, variables: Sequence[Finite], layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None
 ) -> tuple[Bits, Data]:
-    """The bits of some data, and the rows they are of: equal ones are merged where a pass over all of them is long.
-
-    Rows at hand are not: by measurement, the pass that merges them takes longer than all that a search asks of their bits.
-    """
+    """The bits of some data, and the rows they are of: equal ones are merged where a pass over all of them is long. Rows at hand
+    are not: by measurement, the pass that merges them takes longer than all that a search asks of their bits."""
     bits = data.engine.bits(layout, threads=threads, memory_limit=memory_limit)
     few = None if bits.at_hand else merge_equal_rows(data, variables)
     if few is None:
@@ -216,16 +203,8 @@ def bits_of(
 
 
 def merge_equal_rows(data: Data, variables: Sequence[Finite]) -> Data | None:
-    """The same rows, equal ones merged into one that has their weight; None unless there are few that can differ.
-
-    One pass counts the table of all variables, whose cells are the rows. Its scores and tests are those of the rows.
-
-    >>> from suffice import scan
-    >>> data = scan({"x": ["a", "b"] * 9000})
-    >>> few = merge_equal_rows(data, list(data.schema.values()))
-    >>> few.n_rows, few.weight
-    (2, 18000.0)
-    """
+    """The same rows, equal ones merged into one that has their weight; None unless there are few that can differ. One pass counts
+    the table of all variables, whose cells are the rows. Its scores and tests are those of the rows."""
     names, sizes = tuple(v.name for v in variables), [v.n_states for v in variables]
     if data.n_rows < 8 * math.prod(sizes):
         return None

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
-
-import numpy as np
-import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import Block, Each, Engine, S, Seen, Step, T, checked_function
 from suffice.engines.gather import Gather
+from suffice.engines.local import hold_in_memory
+from suffice.engines.sample import Collision, Distinct, Sample, SampledRows, Stretches, TakeRows, most_of
 from suffice.engines.schema import Schema, Summarise
 from suffice.engines.steps.blocks import n_threads
-from suffice.engines.views.sample import Collision, Distinct, Sample, SampledRows, Stretches, TakeRows, most_of
-from suffice.engines.views.views import BootstrapRows, FoldRows, Size, Tally, Viewed
+from suffice.engines.views import BootstrapRows, FoldRows, Indicating, Size, Tally, Viewed
 from suffice.errors import DataError, listing, quantity, whole
 from suffice.errors.remedies import in_python
 from suffice.statistics import Request, Statistics
@@ -172,8 +169,6 @@ class Data:
         >>> rows.schema["x_missing"], rows.distinct().columns["x_missing"]
         (Finite('x_missing', ['no', 'yes']), array([0, 1, 0], dtype=uint8))
         """
-        from suffice.engines.views.views import Indicating
-
         return Data(Indicating(self.engine, marked), (*self.columns, *marked))
 
     def with_numbers(self, names: Iterable[str]) -> Data:
@@ -271,9 +266,10 @@ class Data:
     def of_rows(self, rows: SampledRows) -> Data:
         """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is, and
         the place of a row is where it came from."""
-        from suffice.engines.local.local import hold_in_memory
 
-        place = partial(_place, self.engine, rows.at)
+        def place(row: int) -> str:
+            return self.engine.place(*rows.at[row].tolist())
+
         return Data(hold_in_memory(self.engine.variables(self.columns), [rows], place=place), self.columns)
 
     def resample(self, seed: SeedLike) -> Data:
@@ -339,7 +335,3 @@ class Data:
     @property
     def _read(self) -> bool:
         return set(self.columns) <= set(self.engine.seen)
-
-
-def _place(engine: Engine, at: npt.NDArray[np.int64], row: int) -> str:
-    return engine.place(*at[row].tolist())

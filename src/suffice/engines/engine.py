@@ -48,11 +48,8 @@ View = Callable[[Block], Block]
 
 
 class Engine:
-    """Rows, wherever they are. A learner is written against this, and runs on all that have it.
-
-    An engine says of itself how columns are looked at (`require`) and how a step is summed over blocks (`total`) or called with
-    each of them (`map`).
-    """
+    """Rows, wherever they are. A learner is written against this, and runs on all that have it. An engine says of itself how
+    columns are looked at (`require`) and how a step is summed over blocks (`total`) or called with each of them (`map`)."""
 
     names: tuple[str, ...]
     """The columns, the one of weights apart."""

@@ -23,11 +23,11 @@ from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.counts import n_configurations
 from suffice.statistics.derived import RowFormula
 from suffice.statistics.moments import Spread, merge_spreads, settle_spread
+from suffice.statistics.suppression import Entry
 from suffice.variables import Finite, Variable
 
 Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.int64]
-Entry = Counts | Moments
 
 SMALL = 2**20
 """Rows times tables up to which numpy counts, in less time than it takes to load the compiler."""
@@ -211,11 +211,7 @@ class _Counter:
 
 
 def pool_requests(requests: Sequence[Request]) -> dict[Request, tuple[Request, ...]]:
-    """Moments of overlapping columns in one: a large product of matrices costs less than many small ones, up to some width.
-
-    >>> pool_requests([Request((), ("x",)), Request((), ("x", "y"))])
-    {Request(finite=(), real=('x', 'y')): (Request(finite=(), real=('x',)), Request(finite=(), real=('x', 'y')))}
-    """
+    """Moments of overlapping columns in one: a large product of matrices costs less than many small ones, up to some width."""
     columns = tuple(dict.fromkeys(n for r in requests for n in r.real))
     worth = len(columns) ** 2 <= WIDTH * len(requests)
     derived = tuple(dict.fromkeys(d for r in requests for d in r.derived))
@@ -282,21 +278,13 @@ class ListedCells:
 
 
 def table_of(flat: Keys, weight: Floats | None) -> ListedCells:
-    """The cells that occur, and their counts or weights.
-
-    >>> table_of(np.array([7, 3, 7]), None)
-    ListedCells(keys=array([3, 7]), values=array([1., 2.]))
-    """
+    """The cells that occur, and their counts or weights."""
     keys, inverse = np.unique(flat, return_inverse=True)
     return ListedCells(keys, np.bincount(inverse, weight, len(keys)).astype(np.float64))
 
 
 def group_rows(flat: Keys, n_configurations: int) -> tuple[Keys, npt.NDArray[np.uint32]]:
-    """The configurations that occur, and the position among them of each row's.
-
-    >>> group_rows(np.array([7, 3, 7]), 10)
-    (array([3, 7]), array([1, 0, 1], dtype=uint32))
-    """
+    """The configurations that occur, and the position among them of each row's."""
     if n_configurations == 1:
         return np.zeros(1, np.int64), np.zeros(len(flat), np.uint32)
     if n_configurations > COUNTED:

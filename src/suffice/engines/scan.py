@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from suffice.engines.data import Data
-from suffice.engines.encoding.sources import Options, Source, checked_words
+from suffice.engines.encoding.sources import AS_USUAL, Dialect, Options, Source, TextPath, checked_words
 from suffice.engines.engine import Engine
-from suffice.engines.local.local import Local
+from suffice.engines.local import Local
 from suffice.engines.reading.conll import SUFFIXES as CONLL
 from suffice.engines.reading.conll import Conll
-from suffice.engines.reading.dialect import AS_USUAL, Dialect, TextPath
-from suffice.engines.reading.files import SUFFIXES, Delimited
+from suffice.engines.reading.files import SUFFIXES, Delimited, Parquet
 from suffice.engines.reading.frames import from_frame
-from suffice.engines.reading.parquet import Parquet
 from suffice.errors import DataError, SchemaError, nearest
 from suffice.errors.remedies import TEXT_OPTIONS
 from suffice.limits import bytes_of
@@ -66,11 +64,7 @@ LOCAL = frozenset({"builtins", "collections", "duckdb", "narwhals", "numpy", "pa
 
 
 def backend_of(x: Any) -> Backend | None:
-    """The backend that rows are of by their type; None where they are read here.
-
-    >>> backend_of({"x": [1, 2]}) is None
-    True
-    """
+    """The backend that rows are of by their type; None where they are read here."""
     if type(x).__module__.partition(".")[0] in LOCAL:
         return None
     return next((kind.around(x) for kind in every("engines").values() if kind.takes(x)), None)
@@ -161,11 +155,7 @@ def on_backend(x: Any, where: Any, options: Options, variables: Any, weights: An
 
 
 def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
-    """Anything that `scan` takes, for whoever answers row by row: there may be no rows at all.
-
-    >>> rows_of({"x": []}).columns
-    ('x',)
-    """
+    """Anything that `scan` takes, for whoever answers row by row: there may be no rows at all."""
     if isinstance(x, Data):
         return x
     if backend_of(x) is not None:
@@ -175,11 +165,7 @@ def rows_of(x: Any, missing: Iterable[object] = ()) -> Data:
 
 
 def rows_with(x: Any, variables: Mapping[str, Any], word: str) -> Data:
-    """Anything that `scan` takes with a column for each of these variables, read as them; `word` is what names them.
-
-    >>> rows_with({"x": ["a"], "y": [1]}, {"x": Finite("x", ["a", "b"])}, "network").columns
-    ('x',)
-    """
+    """Anything that `scan` takes with a column for each of these variables, read as them; `word` is what names them."""
     rows = scan(x)
     for name in variables:
         if name not in rows.columns:

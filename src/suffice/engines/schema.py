@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from suffice.engines.engine import Array, Block, Floats, Seen, Step
+from suffice.engines.engine import Array, Block, Floats, Seen, Step, is_missing
 from suffice.errors import listing
 from suffice.output.display import OneTable
 from suffice.variables import Finite, Variable
@@ -21,11 +21,7 @@ LONGEST = 24
 
 @dataclass(frozen=True)
 class NumberSummary:
-    """How many numbers there are, their sum, and the least and the largest; they add.
-
-    >>> NumberSummary.of(np.array([1.0, np.nan])) + NumberSummary.of(np.array([3.0]))
-    NumberSummary(n=2, total=4.0, least=1.0, most=3.0)
-    """
+    """How many numbers there are, their sum, and the least and the largest; they add."""
 
     n: int
     total: float
@@ -36,7 +32,8 @@ class NumberSummary:
     def of(cls, numbers: Floats) -> NumberSummary:
         """Those of some cells."""
         x = numbers[~np.isnan(numbers)]
-        return cls(len(x), float(x.sum()), float(x.min()), float(x.max())) if len(x) else cls(0, 0.0, np.inf, -np.inf)
+        with np.errstate(over="ignore"):
+            return cls(len(x), float(x.sum()), float(x.min()), float(x.max())) if len(x) else cls(0, 0.0, np.inf, -np.inf)
 
     def __add__(self, other: NumberSummary) -> NumberSummary:
         return NumberSummary(self.n + other.n, self.total + other.total, min(self.least, other.least), max(self.most, other.most))
@@ -49,13 +46,13 @@ class Summarise(Step[dict[str, "Array | NumberSummary"]]):
     sizes: Mapping[str, int | None]
 
     def of(self, block: Block) -> dict[str, Array | NumberSummary]:
-        return {name: _summary(block.columns[name], size) for name, size in self.sizes.items()}
-
-
-def _summary(cells: Array, size: int | None) -> Array | NumberSummary:
-    if size is None:
-        return NumberSummary.of(cells)
-    return np.bincount(cells[cells != np.iinfo(cells.dtype).max], minlength=size)[:size]
+        found: dict[str, Array | NumberSummary] = {}
+        for name, size in self.sizes.items():
+            cells = block.columns[name]
+            found[name] = (
+                NumberSummary.of(cells) if size is None else np.bincount(cells[~is_missing(cells)], minlength=size)[:size]
+            )
+        return found
 
 
 Summaries = Mapping[str, "Array | NumberSummary"]
@@ -133,7 +130,9 @@ def _values(variable: Variable, summary: Array | NumberSummary | None) -> str:
         if not isinstance(summary, NumberSummary) or not summary.n:
             return ""
         return f"{summary.least:.4g} to {summary.most:.4g}, mean {summary.total / summary.n:.4g}"
-    states = list(map(_state_text, variable.states))
+    short = (s if len(s) <= LONGEST else s[: LONGEST - 1] + "…" for s in variable.states)
+    # In quotes where blanks around a state would not be seen.
+    states = [s if s == s.strip() and s.isprintable() else repr(s) for s in short]
     if not isinstance(summary, np.ndarray):
         return listing(states, SHOWN, "str")
     pairs = [f"{state} {int(n):,}" for state, n in zip(states, summary, strict=True)]
@@ -141,16 +140,6 @@ def _values(variable: Variable, summary: Array | NumberSummary | None) -> str:
         return ", ".join(pairs)
     most = np.argsort(-summary, kind="stable")[: SHOWN // 2]
     return f"{len(states):,} states: " + ", ".join(pairs[i] for i in most) + ", …"
-
-
-def _state_text(state: str) -> str:
-    """A state in a table: in quotes where blanks around it would not be seen.
-
-    >>> _state_text("yes"), _state_text(" yes")
-    ('yes', "' yes'")
-    """
-    short = state if len(state) <= LONGEST else state[: LONGEST - 1] + "…"
-    return short if short == short.strip() and short.isprintable() else repr(short)
 
 
 def _record(variable: Variable, summary: Array | NumberSummary | None) -> dict[str, object]:

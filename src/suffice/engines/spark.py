@@ -27,13 +27,24 @@ from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import Options, Source
 from suffice.engines.engine import ROWS, Engine, Sum, View
-from suffice.engines.partitions.partitions import Partitions, PartitionWork, Reader
-from suffice.engines.partitions.pieces import Piece, deal_out, row_groups, tables, text_files
-from suffice.engines.partitions.workers import HeldBlocks, Job, add_answers, package_version, plain_errors, remove_here, unwrap
-from suffice.engines.reading.files import Delimited
-from suffice.engines.reading.parquet import Parquet
+from suffice.engines.partitions import Partitions, PartitionWork
+from suffice.engines.reading.files import Delimited, Parquet
 from suffice.engines.scan import Backend
-from suffice.engines.views.views import Viewed
+from suffice.engines.views import Viewed
+from suffice.engines.workers import (
+    HeldBlocks,
+    Job,
+    Piece,
+    add_answers,
+    deal_out,
+    package_version,
+    plain_errors,
+    remove_here,
+    row_groups,
+    tables,
+    text_files,
+    unwrap,
+)
 from suffice.errors import DataError, note, whole
 
 T = TypeVar("T")
@@ -252,24 +263,16 @@ OWN_SESSION = {
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Some work on the tables that the pieces of a task have."""
+class SparkWork:
+    """Some work on the tables that the pieces of a task have, or its step on blocks of them that are kept."""
 
     work: PartitionWork
-
-    def __call__(self, task: SparkTask) -> Any:
-        return self.work(tables(task.pieces, self.work.reader.columns))
-
-
-@dataclass(frozen=True)
-class FromHeld:
-    """A step on blocks that are kept."""
-
-    blocks: HeldBlocks
-    work: PartitionWork
+    blocks: HeldBlocks | None
 
     @one_blas_thread
     def __call__(self, task: SparkTask) -> Any:
+        if self.blocks is None:
+            return self.work(tables(task.pieces, self.work.reader.columns))
         return self.work.step(self.blocks.of(task.number, task.pieces, self.work.reader.names))
 
 
@@ -281,11 +284,14 @@ class SparkTask(NamedTuple):
 
 
 class SparkRows(Partitions):
-    """Rows of Parquet files, worked on by Spark."""
+    """Rows of Parquet files, worked on by Spark. Some columns workers may keep encoded (`blocks`): what else is asked for is read
+    from the files."""
 
-    def __init__(self, spark: Spark, pieces: tuple[Piece, ...], names: Sequence[str], options: Options) -> None:
+    def __init__(
+        self, spark: Spark, pieces: tuple[Piece, ...], names: Sequence[str], options: Options, blocks: HeldBlocks | None = None
+    ) -> None:
         super().__init__(names, options)
-        self.spark, self.pieces, self.columns = spark, pieces, tuple(names)
+        self.spark, self.pieces, self.columns, self.blocks = spark, pieces, tuple(names), blocks
         self.tasks = [SparkTask(i, part) for i, part in enumerate(deal_out(pieces, spark.n_tasks))]
         self.sums_at_once = min(len(self.tasks), FEW)
 
@@ -298,43 +304,27 @@ class SparkRows(Partitions):
     def sum(self, work: PartitionWork) -> Sum[Any]:
         return self.spark.sum(self.tasks, self.reading(work))
 
-    def reading(self, work: PartitionWork) -> Callable[[SparkTask], Any]:
-        """Some work, on what workers have of the rows."""
-        return Reading(work)
+    def reading(self, work: PartitionWork) -> SparkWork:
+        """Some work, on what workers have of the rows: blocks that are kept, if columns are read as those that are."""
+        asked, kept = work.reader, self.blocks
+        if kept is None or asked.keep or not set(asked.names) <= set(kept.reader.names):
+            return SparkWork(work, None)
+        here, there = asked.options.declared, kept.reader.options.declared
+        return SparkWork(work, kept if all(here.get(name) == there[name] for name in asked.names) else None)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        held = HeldRows(self, names)
+        held = self
+        if self.blocks is None or not set(names) <= set(self.blocks.reader.names):
+            folder = self.spark.folder() if self.spark.has_scratch else Path(f"suffice-{uuid.uuid4().hex}")
+            blocks = HeldBlocks(folder, self.reader(tuple(names)))
+            held = SparkRows(self.spark, self.pieces, self.columns, self.options, blocks)
+            held.seen, held.n_rows, held.weight, held.whole_weights = self.seen, self.n_rows, self.weight, self.whole_weights
+            weakref.finalize(held, self.spark.remove, folder).atexit = folder.is_absolute()
         return held if view is None else Viewed(held, view)
 
     def place(self, number: int, row: int) -> str:
         piece = max((p for p in self.pieces if p.number <= number), key=lambda p: p.number)
         return piece.place(piece.first + (number - piece.number) * ROWS + row)
-
-
-class HeldRows(SparkRows):
-    """The same rows, some of whose columns workers keep encoded: what else is asked for is read from the files."""
-
-    def __init__(self, rows: SparkRows, names: Sequence[str]) -> None:
-        super().__init__(rows.spark, rows.pieces, rows.columns, rows.options)
-        folder = rows.spark.folder() if rows.spark.has_scratch else Path(f"suffice-{uuid.uuid4().hex}")
-        self.blocks = HeldBlocks(folder, rows.reader(tuple(names)))
-        self.seen, self.n_rows, self.weight, self.whole_weights = rows.seen, rows.n_rows, rows.weight, rows.whole_weights
-        weakref.finalize(self, rows.spark.remove, folder).atexit = folder.is_absolute()
-
-    def reading(self, work: PartitionWork) -> Callable[[SparkTask], Any]:
-        held = self.blocks.reader
-        kept = not work.reader.keep and set(work.reader.names) <= set(held.names) and self._alike(work.reader)
-        return FromHeld(self.blocks, work) if kept else Reading(work)
-
-    def _alike(self, reader: Reader) -> bool:
-        """Whether columns are read as those that are kept."""
-        held = self.blocks.reader.options.declared
-        return all(reader.options.declared.get(name) == held[name] for name in reader.names)
-
-    def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        if set(names) <= set(self.blocks.reader.names):
-            return self if view is None else Viewed(self, view)
-        return super().hold(names, view)
 
 
 @dataclass(frozen=True)

@@ -156,13 +156,7 @@ _kept: ContextVar[list[SufficeNote] | None] = ContextVar("kept notes", default=N
 
 @contextmanager
 def notes_kept() -> Iterator[list[SufficeNote]]:
-    """What is noted meanwhile, in a list instead of as warnings; what other threads note is told as always.
-
-    >>> with notes_kept() as notes:
-    ...     note("all rows are alike")
-    >>> notes
-    [SufficeNote('all rows are alike')]
-    """
+    """What is noted meanwhile, in a list instead of as warnings; what other threads note is told as always."""
     notes: list[SufficeNote] = []
     token = _kept.set(notes)
     try:
@@ -191,13 +185,7 @@ def note(message: str) -> None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint that ends an error about an unknown name.
-
-    >>> nearest("smok", ["smoke", "age"])
-    "; did you mean 'smoke'?"
-    >>> nearest("zzz", ["smoke", "age"])
-    ''
-    """
+    """A hint that ends an error about an unknown name."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
@@ -222,11 +210,7 @@ def quantity(n: float, noun: str) -> str:
 
 
 def whole(value: object, what: str, least: int, refusal: type[SufficeError] = FitError) -> int:
-    """A whole number that is not too small, or a refusal that says what it is.
-
-    >>> whole(3, "a seed", 0)
-    3
-    """
+    """A whole number that is not too small, or a refusal that says what it is."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -237,11 +221,7 @@ def whole(value: object, what: str, least: int, refusal: type[SufficeError] = Fi
 
 
 def checked_level(level: object) -> float:
-    """The level of an interval.
-
-    >>> checked_level(0.95)
-    0.95
-    """
+    """The level of an interval."""
     share = float(level) if isinstance(level, Real) else 0.0
     if not 0.0 < share < 1.0:
         raise FitError(f"the level of an interval lies between 0 and 1, for instance 0.95; not {level!r}")

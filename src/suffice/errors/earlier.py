@@ -51,14 +51,7 @@ def tell_of_argument(old: str, new: str) -> None:
 
 
 def order_of_arguments(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A call whose arguments are (data, score, method, …) and were (data, *names): the old order is told by the types.
-
-    >>> @order_of_arguments("method", "n")
-    ... def bootstrap(data, score=None, method=None, *, n=200):
-    ...     return score, method, n
-    >>> bootstrap("rows", "a method", 5)
-    (None, 'a method', 5)
-    """
+    """A call whose arguments are (data, score, method, …) and were (data, *names): the old order is told by the types."""
 
     def of(call: Callable[P, R]) -> Callable[P, R]:
         @wraps(call)

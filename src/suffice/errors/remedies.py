@@ -44,22 +44,13 @@ def in_options(text: str) -> str:
 
 
 def argument(name: str, value: object = "", word: object = None) -> Remedy:
-    """An argument and its option, with the value that each takes, if one is named.
-
-    >>> argument("shared"), argument("max_parents", 2), argument("gaps", "Missing()", "missing")
-    (Remedy(python='shared=', option='--shared'), Remedy(python='max_parents=2', option='--max-parents 2'), \
-Remedy(python='gaps=Missing()', option='--gaps missing'))
-    """
+    """An argument and its option, with the value that each takes, if one is named."""
     word = value if word is None else word
     return Remedy(f"{name}={value}", _option(name) + (f" {shlex.quote(str(word))}" if word != "" else ""))
 
 
 def name_of(argument: str) -> Remedy:
-    """The name of an argument, and of its option.
-
-    >>> name_of("max_parents")
-    Remedy(python='max_parents', option='--max-parents')
-    """
+    """The name of an argument, and of its option."""
     return Remedy(argument, _option(argument))
 
 
@@ -79,20 +70,12 @@ def declaration(name: str, kind: str, call: str = "{}") -> Remedy:
 
 
 def state_names(name: str, each: Sequence[str]) -> Remedy:
-    """The states that a column is declared to have.
-
-    >>> state_names("ill", ["no", "yes"])
-    Remedy(python="variables={'ill': ['no', 'yes']}", option='--finite ill=no,yes')
-    """
+    """The states that a column is declared to have."""
     return Remedy(f"variables={{{name!r}: {list(each)}}}", f"--finite {shlex.quote(name + '=' + ','.join(each))}")
 
 
 def hidden_with_states(name: str, call: str = "{}") -> Remedy:
-    """The declaration of a hidden variable with its states, and the call that takes it.
-
-    >>> hidden_with_states("h", "em(dag, data, {})")
-    Remedy(python="em(dag, data, hidden=[Finite('h', [...])])", option='--hidden h=a,b')
-    """
+    """The declaration of a hidden variable with its states, and the call that takes it."""
     return Remedy(call.format(f"hidden=[Finite({name!r}, [...])]"), f"--hidden {shlex.quote(f'{name}=a,b')}")
 
 
@@ -116,21 +99,13 @@ REGRESSIONS = {"Logistic": "logistic", "PoissonLog": "poisson", "GammaLog": "gam
 
 
 def as_regression(node: str, kind: str = "Logistic", *, ridge: bool = False) -> Remedy:
-    """A node that is made a regression, perhaps with a ridge.
-
-    >>> as_regression("y"), as_regression("a b", "PoissonLog", ridge=True).option
-    (Remedy(python="families={'y': Logistic()}", option='--family y=logistic'), "--family 'a b=poisson:1'")
-    """
+    """A node that is made a regression, perhaps with a ridge."""
     word = REGRESSIONS.get(kind, "WORD") + (":1" if ridge else "")
     return Remedy(f"families={{{node!r}: {kind}({'ridge=1' if ridge else ''})}}", f"--family {shlex.quote(f'{node}={word}')}")
 
 
 def as_family(node: str, family: str) -> Remedy:
-    """A node that is given a distribution.
-
-    >>> as_family("wait", "Gamma()")
-    Remedy(python="families={'wait': Gamma()}", option='--family wait=WORD')
-    """
+    """A node that is given a distribution."""
     return Remedy(f"families={{{node!r}: {family}}}", f"--family {shlex.quote(f'{node}=WORD')}")
 
 
@@ -140,11 +115,7 @@ def ridge_of(kind: str) -> Remedy:
 
 
 def weight_penalty(norm: int, strength: object, before: str = "penalty=") -> Remedy:
-    """A penalty on weights.
-
-    >>> weight_penalty(2, 0.1)
-    Remedy(python='penalty=L2(0.1)', option='--penalty l2:0.1')
-    """
+    """A penalty on weights."""
     return Remedy(f"{before}L{norm}({strength})", f"--penalty l{norm}:{strength}")
 
 
@@ -162,15 +133,6 @@ def query_by_draws(targets: str, after: str = "") -> Remedy:
 def score_by(score: str, word: str) -> Remedy:
     """A score of graphs."""
     return Remedy(score, f"--score {word}")
-
-
-def forbidden_edge(parent: str, child: str) -> Remedy:
-    """A constraint on an edge.
-
-    >>> forbidden_edge("a", "b").option
-    "--forbid 'a -> b'"
-    """
-    return Remedy(f"Forbid(({parent!r}, {child!r}))", f"--forbid {shlex.quote(f'{parent} -> {child}')}")
 
 
 def of_python(text: str) -> Remedy:

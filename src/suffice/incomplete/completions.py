@@ -20,7 +20,7 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array, Ints
 from suffice.engines.data import MAX_BYTES, Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.views.sample import SampledRows, row_hashes
+from suffice.engines.sample import SampledRows, row_hashes
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, note
 from suffice.errors.remedies import name_of
 from suffice.families.protocol.family import Cpd

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.checkpoints.journal import checkpoint_of
+from suffice.checkpoints import checkpoint_of
 from suffice.errors import FitError, listing, nearest, note, whole
 from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
 from suffice.families.design import terms

@@ -11,11 +11,7 @@ Rows = Iterable[Sequence[object]]
 
 
 def number(x: object) -> str:
-    """A number for a person: four significant digits.
-
-    >>> number(0.123456), number(12345678.9), number("a")
-    ('0.1235', '1.235e+07', 'a')
-    """
+    """A number for a person: four significant digits."""
     return f"{x:.4g}" if isinstance(x, float) else str(x).replace("\n", "\\n")
 
 
@@ -35,11 +31,7 @@ def text_table(header: Sequence[str], rows: Rows, *, indent: str = "") -> str:
 
 
 def html_table(header: Sequence[str], rows: Rows, *, caption: str = "") -> str:
-    """The same as HTML, every cell escaped.
-
-    >>> html_table(["x"], [["<a>"]])
-    '<table><thead><tr><th>x</th></tr></thead><tbody><tr><td>&lt;a&gt;</td></tr></tbody></table>'
-    """
+    """The same as HTML, every cell escaped."""
     head = "".join(f"<th>{html.escape(h)}</th>" for h in header)
     body = "".join("<tr>" + "".join(f"<td>{html.escape(number(c))}</td>" for c in row) + "</tr>" for row in rows)
     top = f"<caption>{html.escape(caption)}</caption>" if caption else ""
@@ -47,11 +39,7 @@ def html_table(header: Sequence[str], rows: Rows, *, caption: str = "") -> str:
 
 
 def and_more(n: int, noun: str) -> str:
-    """The last line under a table that leaves out n things; nothing if it leaves out none.
-
-    >>> and_more(3, "row"), and_more(0, "row")
-    ('\\n… and 3 more rows', '')
-    """
+    """The last line under a table that leaves out n things; nothing if it leaves out none."""
     return f"\n… and {quantity(n, f'more {noun}')}" if n > 0 else ""
 
 
@@ -77,14 +65,7 @@ class Tabular:
 
 
 class OneTable:
-    """What shows itself as its kind and a headline over a table, with what there is to be said below it.
-
-    >>> class Trial(OneTable):
-    ...     def _table(self):
-    ...         return ["x"], [[0.5]]
-    >>> Trial()._repr_html_()
-    '<table><thead><tr><th>x</th></tr></thead><tbody><tr><td>0.5</td></tr></tbody></table>'
-    """
+    """What shows itself as its kind and a headline over a table, with what there is to be said below it."""
 
     __slots__ = ()
 

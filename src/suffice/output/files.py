@@ -19,16 +19,7 @@ from suffice.errors import FormatError, TooLarge, bytes_in_words
 @contextmanager
 def replacing(path: str | PathLike[str], *, lasting: bool = False) -> Iterator[Path]:
     """A temporary path to write to, which takes the place of `path` when the block ends well and is removed when it does not.
-
-    With `lasting` the block's bytes are on the disk before they take its place, and the new name is when this ends.
-
-    >>> import tempfile, pathlib
-    >>> target = pathlib.Path(tempfile.mkdtemp()) / "a.txt"
-    >>> with replacing(target) as place:
-    ...     _ = place.write_text("done")
-    >>> target.read_text()
-    'done'
-    """
+    With `lasting` the block's bytes are on the disk before they take its place, and the new name is when this ends."""
     target = Path(path)
     if target.is_dir():
         raise FormatError("this is a directory; give the name of a file", path=target)

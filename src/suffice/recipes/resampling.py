@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
-from suffice.checkpoints.journal import checkpoint_of
+from suffice.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences

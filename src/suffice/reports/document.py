@@ -14,8 +14,8 @@ from importlib.resources import files
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+from suffice.basis import VERSION
 from suffice.basis.blas import one_blas_thread
-from suffice.basis.version import VERSION
 from suffice.engines.scan import scan
 from suffice.errors import DataError, SufficeError, SufficeNote, listing
 from suffice.output.files import replacing

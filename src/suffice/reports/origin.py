@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from suffice.basis.version import VERSION
+from suffice.basis import VERSION
 from suffice.errors import SufficeError, quantity
 from suffice.recipes.missing.missingness import missingness
 from suffice.reports.markup import Content, Html, Row, bullets, cut_note, element, facts, join, name, number, paragraph, table

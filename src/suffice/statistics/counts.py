@@ -54,11 +54,7 @@ def checked_cells(variables: Sequence[Finite], what: str) -> int:
 
 
 def common_variable(a: Finite, b: Finite, sides: tuple[str, str] = ("one side", "the other")) -> Finite:
-    """The variable that two statistics can share: inferred states are united, declared ones must be the same.
-
-    >>> common_variable(Finite("x", ["a", "b"], inferred=True), Finite("x", ["c"], inferred=True)).states
-    ('a', 'b', 'c')
-    """
+    """The variable that two statistics can share: inferred states are united, declared ones must be the same."""
     if a.cuts != b.cuts:
         raise StatisticsError(f"variable {a.name!r} is {_cut(a)} in {sides[0]} and {_cut(b)} in {sides[1]}")
     family = a.family if b.family is None else b.family
@@ -99,11 +95,7 @@ def project_keys(keys: Ints, source: Sequence[Finite], names: Sequence[str]) -> 
 
 
 def describe(key: int, variables: Sequence[Finite]) -> str:
-    """A configuration in words.
-
-    >>> describe(1, [Finite("x", ["a", "b"])])
-    "x='b'"
-    """
+    """A configuration in words."""
     digits = np.unravel_index(int(key), sizes(variables)) if variables else ()
     return ", ".join(f"{v.name}={v.states[int(d)]!r}" for v, d in zip(variables, digits, strict=True))
 
@@ -117,11 +109,7 @@ COUNTED = 2**16
 
 
 def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """The first row of each kind of equal rows, and the kind of each row.
-
-    >>> distinct([np.array([1, 0, 1]), np.array([2.5, 2.5, 2.5])], 3)
-    (array([1, 0]), array([1, 0, 1]))
-    """
+    """The first row of each kind of equal rows, and the kind of each row."""
     group, size = np.zeros(n_rows, np.int64), 1
     for column in columns:
         if column.dtype.kind == "f":
@@ -142,11 +130,7 @@ def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDAr
 
 
 def alike(lines: npt.NDArray[Any]) -> Iterator[Ints]:
-    """The numbers of the lines that are equal, group by group.
-
-    >>> [same.tolist() for same in alike(np.array([[1, 0], [0, 0], [1, 0]]))]
-    [[1], [0, 2]]
-    """
+    """The numbers of the lines that are equal, group by group."""
     if not len(lines) or (lines == lines[0]).all():  # most often there is nothing to sort
         yield from [np.arange(len(lines))] if len(lines) else []
         return
@@ -218,10 +202,8 @@ class Counts:
                 raise StatisticsError(f"{keys.size} keys do not fit {values.size} counts")
             if keys.size and (keys[0] < 0 or keys[-1] >= n_configurations(self.variables) or np.any(np.diff(keys) <= 0)):
                 raise StatisticsError("the keys of a sparse table must increase and lie within the table")
-            keys.setflags(write=False)
-            object.__setattr__(self, "keys", keys)
-        values.setflags(write=False)
-        object.__setattr__(self, "values", values)
+            object.__setattr__(self, "keys", freeze(keys))
+        object.__setattr__(self, "values", freeze(values))
 
     @property
     def total(self) -> float:

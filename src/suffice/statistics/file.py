@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from suffice.output.files import replacing
 from suffice.statistics.counts import Counts, sizes
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.moments import Moments
-from suffice.statistics.suppression import NOTHING, Suppression
+from suffice.statistics.suppression import NOTHING, Entry, Suppression
 from suffice.variables import Count, Finite, Real, Variable, is_whole
 
 LONGEST_HEADER = 1000
@@ -79,10 +79,8 @@ def header_of(archive: zipfile.ZipFile) -> Any:
 
 
 def archived_array(archive: zipfile.ZipFile, name: str) -> Any:
-    """One array, whose size in its header must be the size of what the archive holds, before any of it is taken.
-
-    Headers are read by our own rule, as numpy's own reader takes them for Python, and warns of some.
-    """
+    """One array, whose size in its header must be the size of what the archive holds, before any of it is taken. Headers are read
+    by our own rule, as numpy's own reader takes them for Python, and warns of some."""
     info = archive.getinfo(f"{name}.npy")
     with archive.open(info) as stream:
         start = stream.read(8)
@@ -97,37 +95,24 @@ def archived_array(archive: zipfile.ZipFile, name: str) -> Any:
         return np.frombuffer(stream.read(), dtype).astype(dtype.newbyteorder("=")).reshape(shape)
 
 
-Entry = Counts | Moments
 VERSION = 2
 _STEP = re.compile(r"\[-?[0-9]+\]$")
 MOMENT_PARTS = ("keys", "count", "mean", "scatter", "df", "rest")
 
 
-class Entries(Protocol):
-    """What the file holds: `Statistics`, whose methods are above this."""
+class StatisticsParts(NamedTuple):
+    """What `Statistics` are made of."""
 
-    @property
-    def weight(self) -> float: ...
-
-    @property
-    def variables(self) -> Mapping[str, Variable]: ...
-
-    @property
-    def suppression(self) -> Suppression | None: ...
-
-    def __iter__(self) -> Iterator[Entry]: ...
-
-
-SomeEntries = TypeVar("SomeEntries", bound=Entries)
-Make = Callable[[list[Entry], Any, Iterable[Variable], Suppression | None], SomeEntries]
+    entries: Sequence[Entry]
+    weight: float
+    variables: Iterable[Variable]
+    suppression: Suppression | None
 
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What a file holds: the `layout` of its tables, the weight of the rows, and all numbers in two flat arrays.
-
-    Files of the same graph have equal layouts, unless one has met other states, so that their numbers add as they stand.
-    """
+    """What a file holds: the `layout` of its tables, the weight of the rows, and all numbers in two flat arrays. Files of the
+    same graph have equal layouts, unless one has met other states, so that their numbers add as they stand."""
 
     layout: dict[str, Any]
     weight: float
@@ -137,23 +122,22 @@ class Contents:
     """What each table lost, where small cells were left out."""
 
     @staticmethod
-    def of(statistics: Entries) -> Contents:
+    def of(parts: StatisticsParts) -> Contents:
         arrays: list[Any] = []
         keys: list[Any] = []
-        entries = [_describe(entry, arrays, keys) for entry in statistics]
-        suppression, variables = statistics.suppression, [variable_to_dict(v) for v in statistics.variables.values()]
-        said = {} if suppression is None else suppression.to_dict(statistics)
+        entries, variables = [_describe(e, arrays, keys) for e in parts.entries], [variable_to_dict(v) for v in parts.variables]
+        said = {} if parts.suppression is None else parts.suppression.to_dict(parts.entries)
         lost = said.pop("lost", None)
-        return Contents({"variables": variables, "entries": entries, **said}, statistics.weight, *_join(arrays, keys), lost)
+        return Contents({"variables": variables, "entries": entries, **said}, parts.weight, *_join(arrays, keys), lost)
 
-    def statistics(self, make: Make[SomeEntries]) -> SomeEntries:
-        """What `make` makes of the entries, the weight and what was left out, if they are possible."""
+    def parts(self) -> StatisticsParts:
+        """What the statistics are made of that the file holds, if they are possible."""
         by = {d["name"]: variable_from_dict(d) for d in self.layout["variables"]}
         flat = _Flat(self.numbers, self.keys)
         entries = [_entry(d, by, flat.take) for d in self.layout["entries"]]
         flat.check_end()
         suppression = Suppression.from_dict({**self.layout, "lost": self.lost}, entries)
-        return check_statistics(make(entries, self.weight, by.values(), suppression))
+        return checked_parts(StatisticsParts(entries, float(self.weight), by.values(), suppression))
 
     def write(self, path: str | PathLike[str]) -> None:
         lost = {} if self.lost is None else {"lost": self.lost}
@@ -211,28 +195,28 @@ def _join(arrays: list[Any], keys: list[Any]) -> tuple[Array, Ints]:
     return numbers, places
 
 
-def check_statistics(statistics: SomeEntries) -> SomeEntries:
+def checked_parts(parts: StatisticsParts) -> StatisticsParts:
     """Statistics from a file, which must be possible: finite, not negative, and of one and the same rows; or of steps of the same
     sequences, of which some are only of the first, or of those after the first."""
-    if not (np.isfinite(statistics.weight) and statistics.weight >= 0):
-        raise FormatError(f"the weight of the rows is {statistics.weight}")
-    of_steps = any(_STEP.search(name) for entry in statistics for name in (*entry.names, *entry.request.real))
-    for entry in statistics:
-        parts = [entry.values] if isinstance(entry, Counts) else [*entry.spread, entry.df]
+    if not (np.isfinite(parts.weight) and parts.weight >= 0):
+        raise FormatError(f"the weight of the rows is {parts.weight}")
+    of_steps = any(_STEP.search(name) for entry in parts.entries for name in (*entry.names, *entry.request.real))
+    for entry in parts.entries:
+        arrays = [entry.values] if isinstance(entry, Counts) else [*entry.spread, entry.df]
         what = listing([*entry.names, *entry.request.real])
-        if not all(np.isfinite(part).all() for part in parts) or (parts[0] < 0).any():
+        if not all(np.isfinite(array).all() for array in arrays) or (arrays[0] < 0).any():
             raise FormatError(f"the statistic of {what} holds negative or infinite numbers")
         if isinstance(entry, Moments) and np.any(np.einsum("gii->gi", entry.scatter) < 0):
             raise FormatError(f"the statistic of {what} holds a negative variance")
         factorials = [d.formula == "ln x!" for d in entry.derived] if isinstance(entry, Moments) else []
         if isinstance(entry, Moments) and (np.isinf(entry.sums).any() or np.any(entry.sums[:, factorials] < 0)):
             raise FormatError(f"the statistic of {what} holds a sum of ln x! that no counts have, or one that is not finite")
-        lacking, most = statistics.weight - entry.total, max(statistics.weight, entry.total)
-        lost = NOTHING if statistics.suppression is None else statistics.suppression.of(entry)
+        lacking, most = parts.weight - entry.total, max(parts.weight, entry.total)
+        lost = NOTHING if parts.suppression is None else parts.suppression.of(entry)
         beyond = max(lost.least_weight - lacking, lacking - lost.most_weight)
         if beyond > 1e-6 * most and not (of_steps and lacking > 0):
-            raise FormatError(f"the statistic of {what} is of {entry.total:g} rows, and the whole of {statistics.weight:g}")
-    return statistics
+            raise FormatError(f"the statistic of {what} is of {entry.total:g} rows, and the whole of {parts.weight:g}")
+    return parts
 
 
 def variable_to_dict(v: Variable) -> dict[str, Any]:

@@ -11,23 +11,14 @@ import numpy as np
 
 from suffice.basis.arrays import Array
 from suffice.errors import SufficeError
-from suffice.statistics.file import Contents, reading
+from suffice.statistics.file import Contents, StatisticsParts, reading
 from suffice.statistics.statistics import Statistics, checked_decay
 
 
 def merge_files(paths: Iterable[str | PathLike[str]], decay: float = 1.0) -> Statistics:
-    """The sum of the statistics in some files; before each is added, those before it keep `decay` of their weight.
-
-    Dense tables of the same layout add as flat arrays. Whatever differs is added by name, which takes some ten times as long.
-    A file that is damaged, or does not add to those before it, is named.
-
-    >>> import tempfile, pathlib
-    >>> from suffice import gather
-    >>> site = pathlib.Path(tempfile.mkdtemp()) / "site.stats"
-    >>> gather({"x": ["a", "b"]}, "x").save(site)
-    >>> merge_files([site, site]).counts(["x"]).values
-    array([2., 2.])
-    """
+    """The sum of the statistics in some files; before each is added, those before it keep `decay` of their weight. Dense tables
+    of the same layout add as flat arrays. Whatever differs is added by name, which takes some ten times as long. A file that is
+    damaged, or does not add to those before it, is named."""
     total, share = None, checked_decay(decay)  # type: _FlatSum | None, float
     for path in paths:
         here = Contents.read(path)
@@ -35,20 +26,17 @@ def merge_files(paths: Iterable[str | PathLike[str]], decay: float = 1.0) -> Sta
             if total is not None and total.takes(here):
                 total.add(here, share)
                 continue
-            part = here.statistics(Statistics)
+            part = Statistics(*here.parts())
         if total is not None:
+            before = Statistics(*total.contents.parts()).decay(share)
             try:
-                part = (
-                    total.contents.statistics(Statistics)
-                    .decay(share)
-                    .plus(part, ("the sum of the files before it", fspath(path)))
-                )
+                part = before.plus(part, ("the sum of the files before it", fspath(path)))
             except SufficeError as error:
                 raise SufficeError(f"{fspath(path)} does not add to the files before it: {error}") from None
-        total = _FlatSum(Contents.of(part))
+        total = _FlatSum(Contents.of(StatisticsParts(tuple(part), part.weight, part.variables.values(), part.suppression)))
     if total is None:
         raise SufficeError("there are no files to add")
-    return total.contents.statistics(Statistics)
+    return Statistics(*total.contents.parts())
 
 
 class _FlatSum:

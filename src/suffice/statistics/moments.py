@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
 from suffice.errors import StatisticsError, nearest
-from suffice.statistics.counts import GONE, Request, distinct, move_keys, n_configurations, project_keys, rename_variables
+from suffice.statistics.counts import GONE, Request, distinct, freeze, move_keys, n_configurations, project_keys, rename_variables
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite
 
@@ -78,11 +78,9 @@ def pool_spreads(parts: Spread, group: npt.NDArray[np.intp], n_groups: int) -> S
 
 
 def settle_spread(parts: Spread) -> Spread:
-    """The same moments, each mean the nearest double, and the scatter of a constant column exactly zero.
-
-    Rows that are all 0.1, weighted, have a mean that is off by a little, and so a scatter that is only rounding: far below
-    that of any two doubles that differ.
-    """
+    """The same moments, each mean the nearest double, and the scatter of a constant column exactly zero. Rows that are all 0.1,
+    weighted, have a mean that is off by a little, and so a scatter that is only rounding: far below that of any two doubles that
+    differ."""
     with np.errstate(over="ignore", invalid="ignore"):  # what is beyond the largest double is refused by who needs it
         mean, rest = add_exactly(parts.mean, np.zeros_like(parts.rest), parts.rest)
         floor = parts.weight[:, None] * (0.05 * np.finfo(np.float64).eps * mean) ** 2
@@ -153,8 +151,7 @@ class Moments:
         object.__setattr__(self, "request", Request(self.names, self.reals, self.derived))
         keys = np.array(self.keys, dtype=np.int64)
         n, k, c = len(keys), len(self.reals), len(self.derived)
-        keys.setflags(write=False)
-        object.__setattr__(self, "keys", keys)
+        object.__setattr__(self, "keys", freeze(keys))
         given = {"count": self.count, "mean": self.mean, "scatter": self.scatter}
         given["df"] = self.count if self.df is None else self.df
         given["rest"] = np.zeros((n, k)) if self.rest is None else self.rest
@@ -164,8 +161,7 @@ class Moments:
             values = np.array(given[name], dtype=np.float64)
             if values.shape != shape:
                 raise StatisticsError(f"moments of {list(self.reals)} need a {name} of shape {shape}, not {values.shape}")
-            values.setflags(write=False)
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, freeze(values))
         if n and (keys[0] < 0 or keys[-1] >= n_configurations(self.variables) or np.any(np.diff(keys) <= 0)):
             raise StatisticsError("the keys of moments must increase and lie within the configurations")
 
@@ -283,16 +279,14 @@ class Moments:
 
     def __eq__(self, other: object) -> bool:
         """The same moments of the same columns."""
-        if not isinstance(other, Moments) or self._about != other._about or self.background != other.background:
+        if not isinstance(other, Moments) or self.variables != other.variables or self.background != other.background:
+            return False
+        if self.reals != other.reals or self.derived != other.derived:
             return False
         mine, yours = (self.keys, *self._parts), (other.keys, *other._parts)
         return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(mine, yours, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
-
-    @property
-    def _about(self) -> tuple[tuple[Finite, ...], tuple[str, ...], tuple[RowFormula, ...]]:
-        return self.variables, self.reals, self.derived
 
     def _pair(self, other: Moments, sign: int) -> tuple[Moments, Moments, Ints, Moments | None]:
         if other.variables != self.variables or other.reals != self.reals:

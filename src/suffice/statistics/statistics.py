@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import comb
 from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,8 @@ from suffice.output.display import html_table
 from suffice.statistics.counts import Counts, Request, common_variable, n_configurations
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.moments import Moments
-from suffice.statistics.suppression import Lost, Scope, Suppression, agreed_suppression, without_small
+from suffice.statistics.suppression import Entry, Lost, Scope, Suppression, agreed_suppression, without_small
 from suffice.variables import Count, Distributed, Finite, NotNormal, Real, Variable
-
-if TYPE_CHECKING:
-    from suffice.statistics.file import Entry
 
 
 class FlatCounts(NamedTuple):
@@ -238,11 +235,8 @@ class Statistics:
         >>> Statistics([Counts((a,), [1, 1]), Counts((b,), [2, 0])], 2).max_parents
         0
         """
-        if self._most is None:  # statistics never change
-            self._most = (self._largest(),)
-        return self._most[0]
-
-    def _largest(self) -> int | None:
+        if self._most is not None:  # statistics never change
+            return self._most[0]
         finite = sum(isinstance(v, Finite) for v in self._variables.values())
         numbers = frozenset(n for n, v in self._variables.items() if not isinstance(v, Finite))
         everything = len(self._variables) - 1
@@ -251,7 +245,8 @@ class Statistics:
         if numbers:
             groups = _largest_level(finite, [len(s[0]) for s in self._entries if s[1] == numbers])
             most += [] if groups is None else [everything if groups == finite else groups]
-        return min(most) if len(most) == 1 + bool(numbers) else None
+        self._most = (min(most) if len(most) == 1 + bool(numbers) else None,)
+        return self._most[0]
 
     @property
     def flat(self) -> FlatCounts:
@@ -358,9 +353,9 @@ class Statistics:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write to a file; `docs/statistics_file.md` says what is in it."""
-        from suffice.statistics.file import Contents
+        from suffice.statistics.file import Contents, StatisticsParts
 
-        Contents.of(self).write(path)
+        Contents.of(StatisticsParts(tuple(self), self.weight, self._variables.values(), self.suppression)).write(path)
 
     @staticmethod
     def load(path: str | PathLike[str]) -> Statistics:
@@ -369,7 +364,7 @@ class Statistics:
 
         contents = Contents.read(path)
         with reading(path):
-            return contents.statistics(Statistics)
+            return Statistics(*contents.parts())
 
     def _repr_html_(self) -> str:
         rows = [[", ".join(e.names), ", ".join(e.request.real), e.total] for e in list(self)[:40]]
@@ -386,11 +381,7 @@ class Statistics:
 
 
 def checked_decay(factor: object) -> float:
-    """The share of its weight that a row keeps.
-
-    >>> checked_decay(1)
-    1.0
-    """
+    """The share of its weight that a row keeps."""
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 0.0 < factor <= 1.0:
         raise StatisticsError(f"decay is the share of its weight that a row keeps, above 0 and at most 1, not {factor!r}")
     return float(factor)

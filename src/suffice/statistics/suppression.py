@@ -18,11 +18,7 @@ Entry = Counts | Moments
 
 
 class Lost(NamedTuple):
-    """What a table lost: at least and at most so many of its cells, and so much weight.
-
-    >>> Lost.of(3, 10, whole=True)
-    Lost(least_cells=3, most_cells=3, least_weight=3.0, most_weight=27.0)
-    """
+    """What a table lost: at least and at most so many of its cells, and so much weight."""
 
     least_cells: int
     most_cells: int
@@ -58,11 +54,7 @@ class Lost(NamedTuple):
 
 @dataclass(frozen=True)
 class Suppression:
-    """Cells of less than `min_count` rows were set to 0 by whoever gathered; `lost` says of each table how many.
-
-    >>> Suppression(10, {}).in_words()
-    'cells of less than 10 rows were left out, and no table lost any'
-    """
+    """Cells of less than `min_count` rows were set to 0 by whoever gathered; `lost` says of each table how many."""
 
     min_count: int
     lost: Mapping[Scope, Lost]
@@ -107,24 +99,13 @@ NOTHING = Lost(0, 0, 0.0, 0.0)
 
 def agreed_suppression(here: Suppression | None, there: Suppression | None, sides: tuple[str, str]) -> None:
     """Refuse to add statistics that were gathered with other thresholds."""
-    mine, yours = (None if s is None else s.min_count for s in (here, there))
+    mine, yours = (f"cells of less than {s.min_count} rows" if s else "no cells" for s in (here, there))
     if mine != yours:
-        (a, b), (first, second) = sides, (_threshold(m) for m in (mine, yours))
-        raise StatisticsError(f"{a} {first}, and {b} {second}: all sites need the same threshold")
-
-
-def _threshold(min_count: int | None) -> str:
-    return "left out no cells" if min_count is None else f"left out cells of less than {min_count} rows"
+        raise StatisticsError(f"{sides[0]} left out {mine}, and {sides[1]} left out {yours}: all sites need the same threshold")
 
 
 def without_small(entry: Entry, min_count: int) -> tuple[Entry, Lost]:
-    """A table whose small cells are 0, or moments without the configurations of few rows; and what that lost.
-
-    >>> from suffice.variables import Finite
-    >>> table, lost = without_small(Counts((Finite("x", ["a", "b"]),), [3, 12]), 10)
-    >>> table.values, lost.most_weight
-    (array([ 0., 12.]), 9.0)
-    """
+    """A table whose small cells are 0, or moments without the configurations of few rows; and what that lost."""
     weight: Array = entry.values if isinstance(entry, Counts) else entry.count
     small = (weight > 0) & (weight < min_count)
     lost = Lost.of(int(small.sum()), min_count, whole=bool((weight == np.floor(weight)).all()))

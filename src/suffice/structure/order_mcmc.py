@@ -19,7 +19,7 @@ import numpy as np
 
 from suffice.basis.arrays import Array, Ints
 from suffice.basis.blas import one_blas_thread
-from suffice.checkpoints.journal import checkpoint_of
+from suffice.checkpoints import checkpoint_of
 from suffice.engines.steps.blocks import available_memory, in_order
 from suffice.errors import FitError, note
 from suffice.iteration import OutOfTime, Packed

@@ -10,7 +10,7 @@ import numpy as np
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
-from suffice.checkpoints.journal import checkpoint_of
+from suffice.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences

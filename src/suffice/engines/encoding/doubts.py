@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.encoding.encode import number
+from suffice.engines.encoding.encode import MARKS, WITH_COMMA, number
 from suffice.engines.encoding.infer import FEW, STATES, CellsFound, is_integer_text
-from suffice.engines.encoding.numbers import MARKS, WITH_COMMA
 from suffice.errors import listing, note
 from suffice.errors.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
 from suffice.variables import Finite, NumbersStay, Variable, sorted_states
@@ -42,15 +41,7 @@ _DATE = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}([T ].*)?|\d{1,2}[-/.]\d{1,2}[
 
 def words_among_numbers(states: Collection[str]) -> tuple[tuple[str, ...], bool]:
     """The one or two words in a column that would hold numbers without them, none if it is no such column; and whether it then is
-    one of numbers with a comma in place of the decimal point.
-
-    >>> words_among_numbers(["1.5", "2", "NA"]), words_among_numbers(["2", "4", "more"]), words_among_numbers(["2", "5+"])
-    ((('NA',), False), ((), False), ((), False))
-    >>> words_among_numbers([*map(str, range(541)), "<150"]), words_among_numbers([*(f"{i},5" for i in range(20)), "k.A."])
-    ((('<150',), False), (('k.A.',), True))
-    >>> words_among_numbers(["0,1", "0,25", "3"]), words_among_numbers(["1,2", "a"]), words_among_numbers(["1", "2"])
-    (((), True), ((), False), ((), False))
-    """
+    one of numbers with a comma in place of the decimal point."""
     words = tuple(islice((s for s in states if number(s) is None and not WITH_COMMA.fullmatch(s)), 3))
     if len(words) > 2 or (words and len(states) - len(words) < (2 if MARKS.issuperset(words) else NUMBERS)):
         return (), False
@@ -67,8 +58,9 @@ class Cause:
     way: Callable[[str, Sequence[Doubt]], object] | None = None
     identifies: bool = False
 
-    def sentence(self, names: Sequence[str], doubts: Sequence[Doubt]) -> str:
-        """What is noted of columns."""
+    def sentence(self, about: Mapping[str, Doubt], names: Sequence[str]) -> str:
+        """What is noted of some columns, by the doubts about these and others."""
+        doubts = [about[n] for n in names]
         said = f"{listing(names)}: {self.said.format(words=listing(_every(doubts)))}"
         return said if self.way is None else f"{said}: {self.way(names[0], doubts)}"
 
@@ -110,13 +102,7 @@ def doubts_about(
 
 def _are_running(name: str, x: npt.NDArray[np.float64]) -> bool:
     """Whether whole numbers that are all different are running numbers, or others that only tell rows apart: too many for that to
-    be chance, or under a name that says so.
-
-    >>> _are_running("x", np.arange(100.0)), _are_running("x", np.arange(100.0) ** 3)
-    (True, False)
-    >>> [n for n in ("id", "patient_id", "PatientID", "Unnamed: 0", "paid", "valid") if _are_running(n, np.arange(100.0) ** 3)]
-    ['id', 'patient_id', 'PatientID', 'Unnamed: 0']
-    """
+    be chance, or under a name that says so."""
     if len(x) < FEW:
         return False
     expected = len(x) * (len(x) - 1) / 2 / (x.max() - x.min() + 1)
@@ -157,10 +143,6 @@ def _declaration(kind: str, name: str, doubts: Sequence[Doubt]) -> Remedy:
     return declaration(name, kind)
 
 
-def _with_comma(name: str, doubts: Sequence[Doubt]) -> Remedy:
-    return DECIMAL_COMMA
-
-
 def _as_missing(name: str, doubts: Sequence[Doubt]) -> Remedy:
     every = _every(doubts)
     words = ",".join(f'"{w}"' if "," in w or '"' in w else w for w in every)
@@ -188,7 +170,7 @@ FEW_NUMBERS = Cause(
 RUNNING = Cause(f"whole numbers that all differ, as in an identifier; {UNLESS}", partial(_declaration, "Real"), True)
 NAMES = Cause(f"nearly as many states as rows, as in an identifier; {UNLESS}", partial(_declaration, "Finite"), True)
 DATES = Cause(f"dates, each of which is a state of its own; {UNLESS}", partial(_declaration, "Finite"), True)
-COMMAS = Cause("numbers with decimal commas, as it seems, and so taken for states; if they are, say so", _with_comma)
+COMMAS = Cause(f"numbers with decimal commas, as it seems, and so taken for states; if they are, say so: {DECIMAL_COMMA}")
 WORDS = Cause("numbers but for {words}, and so taken for states; if that means a missing cell, say so", _as_missing)
 MARKED = Cause("{words} is taken for a state, as only an empty cell is missing; if it means that, say so", _as_missing)
 BLANKS = Cause(
@@ -216,7 +198,7 @@ class Notes:
         """Note the doubts about columns, those of one kind together."""
         for kind in dict.fromkeys(doubt.kind for some in doubts.values() for doubt in some):
             about = {n: doubt for n, some in doubts.items() for doubt in some if doubt.kind is kind}
-            self.tell(kind, list(about), partial(_sentence, about))
+            self.tell(kind, list(about), partial(kind.sentence, about))
 
     def tell(self, kind: object, names: Sequence[str], sentence: Callable[[Sequence[str]], str]) -> None:
         """Note something of columns."""
@@ -231,8 +213,3 @@ class Notes:
         """Note something else."""
         self.all.append(message)
         note(message)
-
-
-def _sentence(about: Mapping[str, Doubt], names: Sequence[str]) -> str:
-    some = [about[n] for n in names]
-    return some[0].kind.sentence(names, some)

@@ -17,8 +17,21 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.basis.libraries import pc, pt
-from suffice.engines.encoding.encode import Codes, Encoder, StateEncoder, Wrong, number
-from suffice.engines.encoding.numbers import MARKED, NUMBERS, SHORT, Cuts, Floats, NotANumber, NumberEncoder, refuse_mark
+from suffice.engines.encoding.encode import (
+    MARKED,
+    NUMBERS,
+    SHORT,
+    Codes,
+    Cuts,
+    Encoder,
+    Floats,
+    NotANumber,
+    NumberEncoder,
+    StateEncoder,
+    Wrong,
+    number,
+    refuse_mark,
+)
 from suffice.engines.encoding.sources import Kind, Options, Source
 from suffice.errors import DataError
 from suffice.variables import Bins, Count, Distributed, Finite, NumbersStay, Real, Variable, sorted_states, state_text
@@ -38,15 +51,8 @@ FIRST = 2**14
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What is known of the numbers in a column, in a form that adds.
-
-    `few` are the different values, None once they are too many; `different` the first numbers, None once two of them are
-    equal or one is not whole.
-
-    >>> a, b = Values.of(np.array([1.0, 2.0, np.nan])), Values.of(np.array([2.0]))
-    >>> (a + b).n, sorted((a + b).few), (a + b).different
-    (3, [1.0, 2.0], None)
-    """
+    """What is known of the numbers in a column, in a form that adds. `few` are the different values, None once they are too many;
+    `different` the first numbers, None once two of them are equal or one is not whole."""
 
     n: int = 0
     few: frozenset[float] | None = frozenset()
@@ -78,13 +84,7 @@ class Values:
 
     @property
     def are_states(self) -> bool:
-        """The rule at the door: two different values, or at most ten whole ones in at least fifty rows.
-
-        >>> Values.of(np.array([0.0, 1.0, 1.0])).are_states, Values.of(np.arange(50.0) % 10).are_states
-        (True, True)
-        >>> Values.of(np.array([0.5, 1.5])).are_states, Values.of(np.arange(49.0) % 10).are_states
-        (False, False)
-        """
+        """The rule at the door: two different values, or at most ten whole ones in at least fifty rows."""
         if self.few is None:
             return False
         # Two cells have two values without meaning anything by it.
@@ -181,11 +181,7 @@ def is_integer_text(text: str) -> bool:
 
 
 def reads_as(words: Collection[str], integers_finite: bool) -> str:
-    """Whether the texts of a column are "numbers", some of them finite, or "states".
-
-    >>> reads_as(["1", "2.5"], False), reads_as(["1", "2"], True), reads_as(["inf"], False)
-    ('numbers', 'states', 'states')
-    """
+    """Whether the texts of a column are "numbers", some of them finite, or "states"."""
     parsed = [number(w) for w in words]
     numeric = all(x is not None for x in parsed) and any(x is not None and np.isfinite(x) for x in parsed)
     integers = integers_finite and all(map(is_integer_text, words))

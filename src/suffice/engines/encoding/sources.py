@@ -1,5 +1,5 @@
-"""Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; what was
-said of them (`Options`); and one pass over them, through encoders (`encode`), in blocks (`cut`).
+"""Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; what was said of
+them (`Options`) and of how text is written (`Dialect`); and one pass over them, through encoders (`encode`), in blocks (`cut`).
 
 A source knows its columns and what each is made of, can be read more than once, and can say where a row stands, so that an
 error can name the file and the line.
@@ -7,6 +7,7 @@ error can name the file and the line.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
@@ -103,13 +104,7 @@ class Categories:
 
 
 def checked_names(names: Iterable[object], where: str) -> tuple[str, ...]:
-    """The names of columns, none of them blank and none there twice.
-
-    >>> checked_names(["a", "a"], "x.csv")
-    Traceback (most recent call last):
-        ...
-    suffice.errors.DataError: x.csv: the column 'a' occurs twice
-    """
+    """The names of columns, none of them blank and none there twice."""
     result = tuple(str(n) for n in names)
     if not result:
         raise DataError(f"{where}: there are no columns")
@@ -124,12 +119,7 @@ def checked_names(names: Iterable[object], where: str) -> tuple[str, ...]:
 
 
 def kind_of(arrow_type: Any) -> Kind:
-    """The kind of an Arrow type.
-
-    >>> import pyarrow
-    >>> kind_of(pyarrow.int8()), kind_of(pyarrow.list_(pyarrow.int8()))
-    (<Kind.INTEGER: 'whole numbers'>, <Kind.OTHER: 'something else'>)
-    """
+    """The kind of an Arrow type."""
     tests = (
         (pt.is_interval, Kind.OTHER),
         (pt.is_dictionary, Kind.CATEGORY),
@@ -204,12 +194,47 @@ class Options:
         return list(dict.fromkeys([*names, *targets]))
 
 
-def checked_words(missing: Iterable[object]) -> tuple[str, ...]:
-    """The words that mean missing.
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is written; without a separator it is recognised."""
 
-    >>> checked_words("NA"), checked_words(["NA", -999])
-    (('NA',), ('NA', '-999'))
-    """
+    separator: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        mark = self.separator
+        if mark is not None and (not isinstance(mark, str) or len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0'):
+            raise DataError(f"a separator is one character, such as ';' or a tab, not {mark!r}")
+        if self.decimal not in (".", ","):
+            raise DataError(f"the decimal mark is '.' or ',', not {self.decimal!r}")
+        if mark == self.decimal:
+            raise DataError(f"{mark!r} cannot separate columns and be the decimal mark: give another separator")
+        try:
+            is_text = isinstance(self.encoding, str) and codecs.lookup(self.encoding)._is_text_encoding
+        except (LookupError, ValueError):
+            is_text = False
+        if not is_text:
+            raise DataError(f"the encoding {self.encoding!r} is not known; known are utf-8, utf-16, latin-1, cp1252 and others")
+
+
+AS_USUAL = Dialect()
+"""How text files are written of which nothing was said."""
+
+
+class TextPath(str):
+    """The path of text files, or a pattern, with what was said of how they are written: for whoever passes paths on."""
+
+    dialect: Dialect
+
+    def __new__(cls, path: str, dialect: Dialect) -> TextPath:
+        result = super().__new__(cls, path)
+        result.dialect = dialect
+        return result
+
+
+def checked_words(missing: Iterable[object]) -> tuple[str, ...]:
+    """The words that mean missing."""
     return (missing,) if isinstance(missing, str) else tuple(state_text(word) for word in missing)
 
 
@@ -267,11 +292,7 @@ def wrong_cell(source: Source, name: str, row: int, wrong: Wrong) -> DataError:
 
 
 def cut(parts: Iterable[tuple[dict[Any, Any], int]]) -> Iterator[dict[Any, Any]]:
-    """Chunks of any lengths, arrays of numpy or Arrow, cut anew into blocks; what lies in one chunk is not copied.
-
-    >>> [len(b["x"]) for b in cut([({"x": np.zeros(ROWS + 1)}, ROWS + 1), ({"x": np.zeros(ROWS)}, ROWS)])]
-    [16384, 16384, 1]
-    """
+    """Chunks of any lengths, arrays of numpy or Arrow, cut anew into blocks; what lies in one chunk is not copied."""
     pieces: list[dict[Any, Any]] = []
     lacking = ROWS
     for chunks, n in parts:

@@ -1,4 +1,4 @@
-"""Where rows are read from: frames, text files, Parquet, CoNLL; and where numbers are cut into bins.
+"""Where rows are read from: frames, text files, Parquet, CoNLL.
 
-It uses encoding, steps and views. Start with `files`; only `frames` imports duckdb.
+It uses encoding and steps. Start with `files`; only `frames` imports duckdb.
 """

@@ -74,11 +74,16 @@ class Sentences(NamedTuple):
         if not word.any():
             raise DataError(f"{path}: the file {'is empty' if lines.blank.all() else 'has no words, but only comments'}")
         places = np.flatnonzero(word)
-        _refuse_ragged(path, lines.widths[places], places, lines.separator)
+        widths = lines.widths[places]
+        if len(ragged := np.flatnonzero(widths != widths[0])):
+            i = int(ragged[0])
+            found = f"{widths[i]} field{'s' if widths[i] > 1 else ''}"
+            why = "; the file has tabs, so blanks part no fields" if lines.separator == "\t" else ""
+            raise DataError(f"{path}, line {places[i] + 1}: found {found} where line {places[0] + 1} has {widths[0]}{why}")
         # A sentence begins with a word that a blank line comes before.
         blanks = np.cumsum(lines.blank)[places]
         sentences = np.cumsum(np.append(True, blanks[1:] != blanks[:-1]))
-        return cls(_fields(lines.of_words(word), lines.separator, int(lines.widths[places[0]])), sentences, places + 1)
+        return cls(_fields(lines.of_words(word), lines.separator, int(widths[0])), sentences, places + 1)
 
     def table(self, path: Path, columns: Sequence[str] | None, first: int = 0) -> Any:
         """The words as an Arrow table; their sentences are numbered on from `first`."""
@@ -163,15 +168,6 @@ def _bytes(path: Path) -> bytes:
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return data if data.endswith(b"\n") else data + b"\n"
-
-
-def _refuse_ragged(path: Path, widths: Ints, places: npt.NDArray[np.intp], separator: str) -> None:
-    ragged = np.flatnonzero(widths != widths[0])
-    if len(ragged):
-        i = int(ragged[0])
-        found = f"{widths[i]} field{'s' if widths[i] > 1 else ''}"
-        why = "; the file has tabs, so blanks part no fields" if separator == "\t" else ""
-        raise DataError(f"{path}, line {places[i] + 1}: found {found} where line {places[0] + 1} has {widths[0]}{why}")
 
 
 def _names(path: Path, columns: Sequence[str] | None, width: int) -> tuple[str, ...]:

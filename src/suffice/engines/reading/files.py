@@ -1,4 +1,5 @@
-"""Text files as a source. CSV and TSV files are read as text: what a column is, is decided elsewhere.
+"""Files as a source. Text of Parquet files is read as dictionaries, as they store it, so that a column of states costs its codes
+and not its words. CSV and TSV files are read as text: what a column is, is decided elsewhere.
 
 Arrow parses, and is lenient; so the bytes are watched on their way to it. A quote must open or close a whole cell, text must be
 UTF-8, and where Arrow stops, the file is read once more by Python's own reader to name the line.
@@ -13,15 +14,15 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 import numpy as np
 
-from suffice.basis.libraries import pa
+from suffice.basis.libraries import pa, pq
 from suffice.engines.encoding.encode import number
-from suffice.engines.encoding.sources import Kind, Source, checked_names
-from suffice.engines.reading.dialect import AS_USUAL, Dialect, Recoded
+from suffice.engines.encoding.sources import AS_USUAL, Dialect, Kind, Source, checked_names, kind_of
 from suffice.errors import DataError, listing
 from suffice.errors.remedies import ENCODING, argument
 
@@ -75,8 +76,7 @@ class Text(NamedTuple):
 
     path: Path
     separator: str
-    encoding: str | None
-    """None for UTF-8."""
+    encoding: str
 
 
 class Delimited(Files):
@@ -84,15 +84,13 @@ class Delimited(Files):
 
     def __init__(self, paths: Sequence[Path], separators: Sequence[str], dialect: Dialect = AS_USUAL) -> None:
         self.paths, self.decimal = tuple(paths), dialect.decimal
-        is_utf8 = codecs.lookup(dialect.encoding).name in ("utf-8", "utf-8-sig", "ascii")
-        encoding = None if is_utf8 else dialect.encoding
         self._texts: dict[Path, Text] = {}
         for path, usual in zip(paths, separators, strict=True):
             mark = dialect.separator
             if mark is None:
-                with open_bytes(path, encoding) as raw:
+                with open_bytes(path, dialect.encoding) as raw:
                     mark = recognise_separator(raw.read(FIRST), usual)
-            self._texts[path] = Text(path, mark, encoding)
+            self._texts[path] = Text(path, mark, dialect.encoding)
         heads = [self._head(self._texts[p]) for p in self.paths]
         self.names, self._wordy = heads[0]
         found = self._texts[self.paths[0]].separator
@@ -106,7 +104,7 @@ class Delimited(Files):
 
     def dialect_of(self, path: Path) -> Dialect:
         """How a file is written."""
-        return Dialect(self._texts[path].separator, self.decimal, self._texts[path].encoding or "utf-8")
+        return Dialect(self._texts[path].separator, self.decimal, self._texts[path].encoding)
 
     def kind(self, name: str) -> Kind:
         return Kind.CELLS
@@ -157,11 +155,7 @@ class Delimited(Files):
 
     def _head(self, file: Text) -> tuple[tuple[str, ...], frozenset[str]]:
         """The columns of a file, and those whose first cells are not all numbers."""
-        rows = []
-        for _, record in _records(file):
-            rows.append(record)
-            if len(rows) > PEEK:
-                break
+        rows = [record for _, record in islice(_records(file), 1 + PEEK)]
         if not rows:
             raise DataError(f"{file.path}: the file is empty")
         names = checked_names(rows[0], f"{file.path}, line 1")
@@ -254,13 +248,7 @@ class Watched(io.RawIOBase):
 
 def recognise_separator(head: bytes, usual: str) -> str:
     """What separates columns in the first lines of a file: the usual mark, unless every line has as many columns by another; if
-    none does that, the one by which the header and most of the lines have as many, so that the others are refused by number.
-
-    >>> recognise_separator(b"age;smoke\\n17,5;no\\n18,5;yes\\n", ","), recognise_separator(b"age\\n17\\n", ",")
-    (';', ',')
-    >>> recognise_separator(b"age;smoke\\n17,5;no\\n18,5;yes;1\\n19,5;no\\n", ",")
-    ';'
-    """
+    none does that, the one by which the header and most of the lines have as many, so that the others are refused by number."""
     text = head.decode("utf-8", "replace").removeprefix("\ufeff")
     if len(head) >= FIRST:  # the last line is cut off
         text = text[: text.rfind("\n") + 1]
@@ -289,20 +277,19 @@ def _line_at(file: Text, offset: int) -> int:
 
 
 @contextmanager
-def open_bytes(path: Path, encoding: str | None = None) -> Iterator[BinaryIO]:
+def open_bytes(path: Path, encoding: str = "utf-8") -> Iterator[BinaryIO]:
     """The bytes of a file, also of one that is compressed, as UTF-8 if another encoding is said; else they are refused."""
+    is_utf8 = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else open(path, "rb") as raw:
-            yield cast(BinaryIO, raw if encoding is None else Recoded(cast(BinaryIO, raw), encoding, path))
+            yield cast(BinaryIO, raw if is_utf8 else Recoded(cast(BinaryIO, raw), encoding, path))
     except (EOFError, zlib.error, OSError) as error:
         raise DataError(f"{path}: cannot be read ({error})") from None
 
 
 def _records(file: Text) -> Iterator[tuple[int, list[str]]]:
-    """The lines where records begin, and their fields, by Python's reader.
-
-    Blank lines are no records, but in a file of one column a blank line is an empty cell.
-    """
+    """The lines where records begin, and their fields, by Python's reader. Blank lines are no records, but in a file of one
+    column a blank line is an empty cell."""
     with open_bytes(file.path, file.encoding) as raw:
         text = io.TextIOWrapper(Watched(raw, file), "utf-8", newline="")  # type: ignore[type-var]
         lines = csv.reader(text, delimiter=file.separator)
@@ -316,3 +303,90 @@ def _records(file: Text) -> Iterator[tuple[int, list[str]]]:
         except csv.Error as error:
             why = "a field is longer than 131,072 characters; is a quote never closed?" if "limit" in str(error) else str(error)
             raise DataError(f"{file.path}, line {line}: {why}") from None
+
+
+class Recoded(io.RawIOBase):
+    """The bytes of a file as UTF-8."""
+
+    def __init__(self, raw: BinaryIO, encoding: str, path: object) -> None:
+        self._raw, self._encoding, self._path = raw, encoding, path
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, n: int = -1) -> bytes:
+        while True:
+            data = self._raw.read(n)
+            try:
+                text = self._decoder.decode(data, not data)
+            except UnicodeError as error:
+                raise DataError(f"{self._path}: the text is not {self._encoding} ({error})") from None
+            if text or not data:
+                return text.encode("utf-8", "replace")
+
+
+BATCH = 2**17
+"""Rows of a file that come at once."""
+
+
+class Parquet(Files):
+    """Parquet files."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = tuple(paths)
+        self._schemas, self.lengths = list[Any](), list[int]()
+        for path in self.paths:
+            with readable_parquet(path), pq.ParquetFile(path) as file:
+                self._schemas.append(file.schema_arrow)
+                self.lengths.append(file.metadata.num_rows)
+        self.names = checked_names(self._schemas[0].names, str(self.paths[0]))
+        self.n_rows = sum(self.lengths)
+        if len(self.paths) > 1:
+            self.check_columns(checked_names(s.names, str(p)) for p, s in zip(self.paths, self._schemas, strict=True))
+        self._kinds: dict[str, Kind] | None = None
+
+    def kind(self, name: str) -> Kind:
+        """What all files together say a column is. Parquet keeps no unused categories, so a dictionary is but text."""
+        if self._kinds is None:
+            found: dict[str, Kind] = {}
+            for each in self.names:
+                kinds = [kind_of(schema.field(each).type) for schema in self._schemas]
+                kinds = [Kind.TEXT if k is Kind.CATEGORY else k for k in kinds]
+                known = set(kinds) - {Kind.NOTHING}
+                if known == {Kind.INTEGER, Kind.NUMBER}:
+                    known = {Kind.NUMBER}
+                if len(known) > 1:
+                    other = next(i for i, k in enumerate(kinds) if k not in (kinds[0], Kind.NOTHING))
+                    types = [str(self._schemas[i].field(each).type) for i in (0, other)]
+                    raise DataError(
+                        f"the column {each!r} has the type {types[0]} in {self.paths[0]} and {types[1]} in {self.paths[other]}; "
+                        "the files must agree"
+                    )
+                found[each] = known.pop() if known else Kind.NOTHING
+            self._kinds = found
+        return self._kinds[name]
+
+    def type_of(self, name: str) -> Any:
+        return self._schemas[0].field(name).type
+
+    def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+        text = [n for n in names if self.kind(n) is Kind.TEXT]
+        # Arrow's buffer ahead would keep the bytes of every row group that was read until the file is closed
+        for path in self.paths:
+            with readable_parquet(path), pq.ParquetFile(path, read_dictionary=text, pre_buffer=False) as file:
+                for batch in file.iter_batches(BATCH, columns=list(names)):
+                    yield dict(zip(batch.schema.names, batch.columns, strict=True))
+
+
+@contextmanager
+def readable_parquet(path: Path | str) -> Iterator[None]:
+    """A file that is no Parquet is refused in our own words."""
+    try:
+        yield
+    except UnicodeError:
+        raise DataError(f"{path}: not a Parquet file that can be read (names or texts in it are not UTF-8)") from None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"{path}: not a Parquet file that can be read ({str(error).splitlines()[0]})") from None

@@ -43,16 +43,23 @@ class FrameSource(Source):
         *,
         loose: frozenset[str] = frozenset(),
         what: str = "the table",
+        decimal: str | None = None,
+        place: Callable[[int], str] | None = None,
     ) -> None:
+        """With a decimal mark, the cells are words of a text file, whatever they mean. `place` says where a row stands."""
         self.names, self.n_rows = checked_names(columns, what), n_rows
+        self._are_words, self.decimal = decimal is not None, decimal or "."
         self._get = {n: cache(get) for n, get in zip(self.names, columns.values(), strict=True)}
-        self._loose = loose
+        self._loose, self._place = loose, place
+
+    def place(self, row: int) -> str:
+        return super().place(row) if self._place is None else self._place(row)
 
     def type_of(self, name: str) -> Any:
         return self._get[name]().type
 
     def kind(self, name: str) -> Kind:
-        kind = kind_of(self._get[name]().type)
+        kind = Kind.CELLS if self._are_words else kind_of(self._get[name]().type)
         return Kind.TEXT if kind is Kind.CATEGORY and name in self._loose else kind
 
     def categories(self, name: str) -> Categories | None:
@@ -74,10 +81,8 @@ class FrameSource(Source):
 
 
 class Lazy(FrameSource):
-    """A lazy frame: only the columns that are asked for are ever collected, in batches where it has them.
-
-    How large they are is known before: what is collected whole must fit into half of the memory that is free.
-    """
+    """A lazy frame: only the columns that are asked for are ever collected, in batches where it has them. How large they are is
+    known before: what is collected whole must fit into half of the memory that is free."""
 
     stable = False
 
@@ -98,22 +103,19 @@ class Lazy(FrameSource):
 
     def batches(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
         with _collecting():
-            yield from self._collect(names)
-
-    def _collect(self, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-        chosen = self._frame.select(names)
-        native = chosen.to_native()
-        if hasattr(native, "collect_batches"):
-            for part in native.collect_batches(maintain_order=True):
-                yield from from_frame(part).batches(names)
-            return
-        size = 8.0 * self.length * len(names)
-        if size > available_memory() / 2:
-            raise TooLarge(
-                f"the lazy frame must be collected, which takes some {bytes_in_words(size)}, and "
-                f"{bytes_in_words(available_memory())} are free; write it to Parquet and scan the file"
-            )
-        yield from from_frame(chosen.collect()).batches(names)
+            chosen = self._frame.select(names)
+            native = chosen.to_native()
+            if hasattr(native, "collect_batches"):
+                for part in native.collect_batches(maintain_order=True):
+                    yield from from_frame(part).batches(names)
+                return
+            size = 8.0 * self.length * len(names)
+            if size > available_memory() / 2:
+                raise TooLarge(
+                    f"the lazy frame must be collected, which takes some {bytes_in_words(size)}, and "
+                    f"{bytes_in_words(available_memory())} are free; write it to Parquet and scan the file"
+                )
+            yield from from_frame(chosen.collect()).batches(names)
 
 
 @contextmanager
@@ -175,12 +177,7 @@ def _running() -> Iterator[None]:
 def in_sorted_order(
     parts: Iterable[Mapping[Any, Array]], types: Mapping[Any, np.dtype[Any]], keys: Sequence[Any], memory_limit: int
 ) -> Iterator[dict[Any, Array]]:
-    """Rows in parts, sorted by some of their columns, in other parts. DuckDB sorts them in a directory for temporary files.
-
-    >>> parts = [{"k": np.array([3, 1]), "x": np.array([0.3, 0.1])}, {"k": np.array([2]), "x": np.array([0.2])}]
-    >>> [p["x"].tolist() for p in in_sorted_order(parts, {"k": np.dtype(int), "x": np.dtype(float)}, ["k"], 2**30)]
-    [[0.1, 0.2, 0.3]]
-    """
+    """Rows in parts, sorted by some of their columns, in other parts. DuckDB sorts them in a directory for temporary files."""
     import duckdb
 
     names = {k: f"c{i}" for i, k in enumerate(types)}
@@ -189,26 +186,18 @@ def in_sorted_order(
     width = sum(dtype.itemsize for dtype in types.values())
     memory = max(memory_limit, LEAST + width * 2**16)
     threads = max(1, min(n_threads(), memory // 2**26))  # as many as have memory to sort in
-    with (
-        tempfile.TemporaryDirectory(prefix="suffice-") as folder,
-        _sorting(),
-        closing(
-            duckdb.connect(config={"memory_limit": f"{memory}B", "temp_directory": folder, "threads": str(threads)})
-        ) as connection,
-    ):
-        rows = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
-        with rows.order(", ".join(names[k] for k in keys)).to_arrow_reader(max(2**11, min(BATCH, 2**24 // width))) as reader:
+    config = {"memory_limit": f"{memory}B", "threads": str(threads)}
+    order, size = ", ".join(names[k] for k in keys), max(2**11, min(BATCH, 2**24 // width))
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="suffice-") as folder,
+            closing(duckdb.connect(config={**config, "temp_directory": folder})) as connection,
+            connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
+            .order(order)
+            .to_arrow_reader(size) as reader,
+        ):
             for batch in reader:
                 yield {k: batch.column(i).to_numpy(zero_copy_only=False) for i, k in enumerate(types)}
-
-
-@contextmanager
-def _sorting() -> Iterator[None]:
-    """What DuckDB cannot sort is refused in our own words."""
-    import duckdb
-
-    try:
-        yield
     except (duckdb.Error, OSError) as error:
         what = str(error).splitlines()[0]
         if "memory" in what.lower():
@@ -298,20 +287,16 @@ def _from_cells(values: Any) -> Any:
     if isinstance(values, np.ma.MaskedArray):
         return pa.array(values.data, mask=np.ma.getmaskarray(values))
     if isinstance(values, np.ndarray) and values.dtype.kind == "U" and values.dtype.itemsize and len(values):
-        return _from_unicode(values)
+        # By their bytes, texts of fixed width are told apart without making a text of every cell.
+        cells = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
+        width = pa.binary(values.dtype.itemsize)
+        encoded = pa.Array.from_buffers(width, len(cells), [None, pa.py_buffer(cells)]).dictionary_encode()
+        words = np.frombuffer(encoded.dictionary.buffers()[1], cells.dtype, len(encoded.dictionary))
+        return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(words.tolist(), pa.string()))
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         return _as_texts(values)
-
-
-def _from_unicode(values: Any) -> Any:
-    """An array of texts of fixed width by its bytes, which are told apart without making a text of every cell."""
-    width = values.dtype.itemsize
-    cells = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("="), copy=False))
-    encoded = pa.Array.from_buffers(pa.binary(width), len(cells), [None, pa.py_buffer(cells)]).dictionary_encode()
-    words = np.frombuffer(encoded.dictionary.buffers()[1], cells.dtype, len(encoded.dictionary))
-    return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(words.tolist(), pa.string()))
 
 
 def _as_texts(values: Any) -> Any:
@@ -332,31 +317,8 @@ def _double(number: Any) -> float:
         return math.inf if number > 0 else -math.inf
 
 
-class Encoded(FrameSource):
-    """Columns that are encoded already, for whoever declares them otherwise and must read them again."""
-
-    def __init__(
-        self, variables: Mapping[str, Variable], cells: Mapping[str, Array], n_rows: int, place: Callable[[int], str] | None
-    ) -> None:
-        super().__init__({n: partial(_from_codes, v, cells[n]) for n, v in variables.items()}, n_rows)
-        self._place = place
-
-    def place(self, row: int) -> str:
-        return f"row {row + 1} of those picked" if self._place is None else self._place(row)
-
-
-def _from_codes(variable: Variable, cells: Array) -> Any:
+def from_codes(variable: Variable, cells: Array) -> Any:
+    """The cells of a column that is encoded already, for whoever declares it otherwise and must read it again."""
     if not isinstance(variable, Finite):
         return pa.array(cells, from_pandas=True)
     return pa.DictionaryArray.from_arrays(pa.array(cells, mask=is_missing(cells)), pa.array(variable.states), ordered=True)
-
-
-class TextCells(FrameSource):
-    """A column of a text file, whose cells are words, whatever they mean."""
-
-    def __init__(self, name: str, cells: Any, decimal: str) -> None:
-        super().__init__({name: lambda: cells}, None)
-        self.decimal = decimal
-
-    def kind(self, name: str) -> Kind:
-        return Kind.CELLS

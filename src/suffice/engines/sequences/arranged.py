@@ -5,23 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from suffice.basis.libraries import pa
-from suffice.engines.engine import ROWS, Array, Bits, Block, Engine, T, View, ranges
-from suffice.engines.local.columns import Column, Nothing, spill
-from suffice.engines.local.local import Local, hold_in_memory
-from suffice.engines.local.local_bits import LocalBits
+from suffice.engines.engine import Array, Block, Engine, T, ranges
+from suffice.engines.kept import Column, Nothing, spill
+from suffice.engines.local import Local
 from suffice.engines.reading.frames import in_sorted_order
-from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Ints, Looked, in_order, sorting
-from suffice.engines.sequences.gaps import Missing, Refuse, lacking_before, times_with_gaps, with_gaps
+from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Ints, Looked, Missing, Refuse, in_order, jumps_of, sorting
 from suffice.engines.sequences.keys import CHUNK, Keyed, Times
-from suffice.engines.steps.bits import BitLayout
 from suffice.engines.steps.blocks import available_memory, with_count
-from suffice.engines.views.views import Viewed
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.variables import Variable
 
@@ -33,7 +28,8 @@ Columns = dict[Any, Column]
 
 def external(rows: Keyed, names: Sequence[str], gaps: Refuse | Missing) -> tuple[Arrangement, Column | None]:
     """The arrangement of rows, and their weights in it. Their columns are put into it, or left where they lie in it already."""
-    there = _sorted_already(rows)
+    chunks = (rows.keys_of(max(0, start - 1), stop) for start, stop in ranges(rows.n_rows or 0, CHUNK))
+    there = all(in_order(None if rows.by is None else by, order) for by, order in chunks)
     columns: Columns = {ROW: AsGiven()} if there else _sort_columns(rows, names)
     looked = Looked(len(rows.labels), rows.times is not None and rows.times.whole)
     at = columns[ROW]
@@ -50,14 +46,6 @@ def external(rows: Keyed, names: Sequence[str], gaps: Refuse | Missing) -> tuple
     lengths = looked.filled_lengths(looked.spacing) if n_put else looked.lengths
     arrangement = Arrangement(rows.labels, lengths, columns[ROW], times, looked.spacing or None, n_put)
     return arrangement, columns.get(WEIGHT, rows._weight)
-
-
-def _sorted_already(rows: Keyed) -> bool:
-    for start, stop in ranges(rows.n_rows or 0, CHUNK):
-        by, order = rows.keys_of(max(0, start - 1), stop)
-        if not in_order(None if rows.by is None else by, order):
-            return False
-    return True
 
 
 def _columns(rows: Keyed, names: Sequence[str]) -> Columns:
@@ -111,6 +99,35 @@ def _fill_gaps(rows: Keyed, columns: Columns, spacing: int) -> Columns:
             else:
                 sink[k].add(with_gaps(column[start:stop], before))
     return {k: sink.pop(k).column(None, c.dtype) for k, c in columns.items()}
+
+
+def lacking_before(by: Array, times: Array, spacing: int, last: tuple[int, Any] | None = None) -> Ints:
+    """How many steps lack before each row of a chunk; `last` is the row before it."""
+    before = np.zeros(len(by), np.int64)
+    before[1:] = np.where(by[1:] == by[:-1], jumps_of(times) // spacing - 1, 0)
+    if last is not None and last[0] == by[0]:
+        before[0] = int(times[0] - last[1]) // spacing - 1
+    return before
+
+
+def with_gaps(cells: Array, before: Ints) -> Array:
+    """The cells of rows, and a missing one for each step that lacks before one.
+
+    >>> with_gaps(np.array([5, 3], np.uint8), np.array([0, 2]))
+    array([  5, 255, 255,   3], dtype=uint8)
+    >>> with_gaps(np.array([5, 3]), np.array([0, 2]))
+    array([ 5, -1, -1,  3])
+    """
+    nothing = {"f": np.nan, "i": -1}.get(cells.dtype.kind)
+    result = np.full(len(cells) + int(before.sum()), np.iinfo(cells.dtype).max if nothing is None else nothing, cells.dtype)
+    result[np.cumsum(before + 1) - 1] = cells
+    return result
+
+
+def times_with_gaps(times: Array, before: Ints, spacing: int) -> Array:
+    """The times of the same steps."""
+    back = np.repeat(np.cumsum(before + 1) - 1, before + 1) - np.arange(len(times) + int(before.sum()))
+    return np.asarray(np.repeat(times, before + 1) - (spacing * back).astype(times.dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,19 +299,6 @@ class Arranged(Local):
     def _shuffle(self, names: Sequence[str], rng: np.random.Generator) -> Iterator[Block]:
         """Blocks in a random order: sequences are never cut, nor mixed with others."""
         return (self._block(names, int(number)) for number in rng.permutation(self._n_blocks))
-
-    def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
-        self.require(names)
-        if view is None or not self.fits_again(names):
-            return self if view is None else Viewed(self, view)
-        blocks = [view(self._block(names, number)) for number in range(self._n_blocks)]
-        return hold_in_memory({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
-
-    def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
-        self.require(layout.names)
-        # Bits know nothing of sequences, and want blocks of rows of one size.
-        bits = LocalBits(partial(self._block, size=ROWS), self.n_rows or 0, layout, weighted=self.weighted, threads=threads)
-        return bits if bits.fits(memory_limit) else Bits(self, layout)
 
 
 def arrange_rows(rows: Keyed, names: Sequence[str], gaps: Refuse | Missing) -> Arranged:

@@ -1,4 +1,5 @@
-"""Arrangement: whole sequences one after the other, each in its order, and how the rows of the input lie in it.
+"""Arrangement: whole sequences one after the other, each in its order, and how the rows of the input lie in it; and gaps, steps
+that a whole-number order leaves out, which are refused, or put in with every cell missing.
 
 Keys are looked at in the order of the arrangement, chunk by chunk, so that they need not be in memory (`Looked`): a pair that is
 there twice is refused, and jumps of a whole-number order are found.
@@ -11,13 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.local.columns import Column
+from suffice.engines.kept import Column
 from suffice.engines.sequences.keys import Times
+from suffice.errors import DataError, TooLarge, bytes_in_words
+from suffice.errors.remedies import argument, name_of
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -87,11 +90,6 @@ class Arrangement:
         return int(self.starts[-1])
 
     @cached_property
-    def is_as_given(self) -> bool:
-        """Whether the rows lie as those of the input do."""
-        return bool(np.array_equal(self.position[0 : self.n_rows], np.arange(self.n_rows)))
-
-    @cached_property
     def spans(self) -> dict[int, tuple[int, int]]:
         """The first and the last of the sequences of each block, by its number."""
         return dict(zip(self.numbers or range(len(self.cuts) - 1), pairwise(self.cuts.tolist()), strict=True))
@@ -138,22 +136,13 @@ def _rows_of(here: npt.NDArray[np.bool_], lengths: Ints, column: Column) -> Arra
 
 
 def starts_of(lengths: Ints) -> Ints:
-    """Where each begins, and where the last one ends.
-
-    >>> starts_of(np.array([2, 3]))
-    array([0, 2, 5])
-    """
+    """Where each begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def cut_sequences(starts: Ints, size: int | None = None) -> Ints:
     """The first sequence of each block of whole sequences of at most `size` steps together, if none is longer; and the end.
-
-    Without a size there are four blocks, or more: enough for threads to share, and few, since each costs a millisecond.
-
-    >>> cut_sequences(np.array([0, 2, 4, 9, 10, 11]), 4)
-    array([0, 2, 3, 5])
-    """
+    Without a size there are four blocks, or more: enough for threads to share, and few, since each costs a millisecond."""
     cuts, n = [0], len(starts) - 1
     most = size or min(max(-(-int(starts[-1]) // 4), STEPS), MOST)
     while cuts[-1] < n:
@@ -163,11 +152,7 @@ def cut_sequences(starts: Ints, size: int | None = None) -> Ints:
 
 
 def in_order(by: Array | None, order: Array | None) -> bool:
-    """Whether rows are arranged already.
-
-    >>> in_order(np.array([0, 0, 1]), np.array([1, 2, 1])), in_order(np.array([1, 0]), None)
-    (True, False)
-    """
+    """Whether rows are arranged already."""
     if by is None or order is None:
         keys = order if by is None else by
         return keys is None or bool((keys[:-1] <= keys[1:]).all())
@@ -176,11 +161,7 @@ def in_order(by: Array | None, order: Array | None) -> bool:
 
 
 def sorting(by: Array | None, order: Array | None) -> Ints | None:
-    """How rows are arranged by a stable sort of their keys, None if they are arranged already.
-
-    >>> sorting(np.array([1, 0, 1]), np.array([2, 5, 1]))
-    array([1, 2, 0])
-    """
+    """How rows are arranged by a stable sort of their keys, None if they are arranged already."""
     if in_order(by, order):
         return None
     if order is not None and order.dtype.kind == "i":
@@ -271,7 +252,7 @@ class Looked:
     @property
     def n_lacking(self) -> int:
         """How many steps lack between those that are there."""
-        return sum_exactly(self.distances // self.spacing) - self.n_jumps if self.spacing else 0
+        return sum((self.distances // self.spacing).tolist()) - self.n_jumps if self.spacing else 0  # exact, however large
 
     def filled_lengths(self, spacing: int) -> Ints:
         """The length of each sequence, the steps that lack included."""
@@ -283,10 +264,61 @@ def jumps_of(times: Array) -> Ints:
     return np.diff(times) if times.dtype.kind == "i" else np.rint(np.diff(times)).astype(np.int64)
 
 
-def sum_exactly(values: Ints) -> int:
-    """The sum of numbers from 0 up, however large.
+MOST_PUT = 16
+"""So many times as many steps as there are rows may be put in, and more only if they fit into the memory that may be taken."""
 
-    >>> sum_exactly(np.array([2**62, 2**62, 2**62])) == 3 * 2**62
-    True
+
+@dataclass(frozen=True)
+class Refuse:
+    """For `sequences`: steps that a whole-number order leaves out are refused. For `predict`, `predict_proba`, `impute` and
+    `log_prob` (`unknown=`): states that the model does not know are refused.
+
+    >>> Refuse()
+    Refuse()
     """
-    return int((values >> 32).sum()) * 2**32 + int((values & (2**32 - 1)).sum())
+
+    word: ClassVar[Literal["refuse"]] = "refuse"
+
+    def n_put(self, looked: Looked, times: Times | None, labels: Sequence[str], bytes_of_step: int, limit: int) -> int:
+        """How many steps are put in: none, and if some lack they are refused."""
+        if times is None or not looked.n_lacking:
+            return 0
+        jump, sequence, time = looked.largest
+        n, before, after = jump // looked.spacing - 1, times.text(time), times.text(time + jump)
+        raise DataError(
+            f"the sequence {labels[sequence]!r} has no row between {times.name} {before} and {after}, where {n:,} "
+            f"step{'s' if n > 1 else ''} of {looked.spacing:,} would be: {argument('gaps', 'Missing()', 'missing')} puts such "
+            f"steps in, with nothing observed; if none are meant, leave {name_of('order')} out and give the rows in their order"
+        )
+
+
+@dataclass(frozen=True)
+class Missing:
+    """For `sequences`: steps that a whole-number order leaves out become steps with every cell missing. For `predict`,
+    `predict_proba`, `impute` and `log_prob` (`unknown=`): cells with states that the model does not know are taken for missing.
+
+    >>> Missing()
+    Missing()
+    """
+
+    word: ClassVar[Literal["missing"]] = "missing"
+
+    def n_put(self, looked: Looked, times: Times | None, labels: Sequence[str], bytes_of_step: int, limit: int) -> int:
+        """How many steps are put in; more than fit into the memory that may be taken are refused."""
+        n = looked.n_lacking
+        if times is not None and n * bytes_of_step > max(limit, MOST_PUT * looked.n_rows * bytes_of_step):
+            raise TooLarge(
+                f"{argument('gaps', 'Missing()', 'missing')} would put in {n:,} steps among {looked.n_rows:,} rows, which take "
+                f"{bytes_in_words(float(n * bytes_of_step))}, more than memory_limit: does {times.name!r} count steps?"
+            )
+        return n
+
+
+REFUSE = Refuse()
+
+
+def checked_unknown(unknown: Any) -> Refuse | Missing:
+    """What becomes of states that are not known."""
+    if not isinstance(unknown, (Refuse, Missing)):
+        raise DataError(f"unknown states are handled by Refuse() or Missing(), not by {unknown!r}")
+    return unknown

@@ -17,12 +17,11 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import pa, pc
 from suffice.engines.encoding.doubts import Notes
-from suffice.engines.encoding.encode import Encoder, Wrong, first_rows, texts
-from suffice.engines.encoding.numbers import NotANumber, NumberEncoder, Weights
+from suffice.engines.encoding.encode import Encoder, NotANumber, NumberEncoder, Weights, Wrong, first_rows, texts
 from suffice.engines.encoding.sources import Categories, Kind, Source, readable
 from suffice.engines.engine import Array, ranges
-from suffice.engines.local.columns import Column, Nothing, Sink
-from suffice.engines.local.local import Local
+from suffice.engines.kept import Column, Nothing, Sink
+from suffice.engines.local import Local
 from suffice.errors import DataError, listing
 from suffice.errors.remedies import argument
 from suffice.variables import state_text
@@ -40,13 +39,7 @@ _ISO = re.compile(r"\d{4}(-\d\d(-\d\d)?|-?W\d\d(-?\d)?|-?Q[1-4])?([T ]\d\d(:\d\d
 
 
 class TextCodes:
-    """Codes of texts in the order of discovery; a missing cell is refused.
-
-    >>> import pyarrow
-    >>> words = TextCodes("the sequence")
-    >>> words.encode(pyarrow.array(["b", "a", "b"])), list(words.codes)
-    (array([0, 1, 0], dtype=int32), ['b', 'a'])
-    """
+    """Codes of texts in the order of discovery; a missing cell is refused."""
 
     n_missing = 0
     mistaken = False
@@ -74,13 +67,7 @@ class TextCodes:
         return np.asarray(table[indices])
 
     def in_turn(self) -> list[str]:
-        """The texts in their order: by number if all are numbers, otherwise as text.
-
-        >>> import pyarrow
-        >>> words = TextCodes("the sequence")
-        >>> _ = words.encode(pyarrow.array(["10", "9", "-1"])); words.in_turn()
-        ['-1', '9', '10']
-        """
+        """The texts in their order: by number if all are numbers, otherwise as text."""
         words = sorted(self.codes)
         try:
             numbers = NumberEncoder().encode(pa.array(words, pa.string()))
@@ -253,17 +240,13 @@ class Keyed(Local):
         self.by, self.order = by, order
         self.keys = tuple(k for k in (by, order) if k is not None)
         self.names = tuple(n for n in self.names if n not in (by, order))
-        if self.source.stable:
-            self._share(rows)
+        if self.source.stable:  # what was read already need not be read again
+            self.seen = {n: s for n, s in rows.seen.items() if n in self.names}
+            self._found, self.n_rows, self._weight, self._bytes = dict(rows._found), rows.n_rows, rows._weight, rows._bytes
         self._keys_read = False
         self.id_codes: Column | None = None
         self.times: Times | None = None
         self.labels: tuple[str, ...] = ("1",)
-
-    def _share(self, rows: Local) -> None:
-        """What was read already need not be read again."""
-        self.seen = {n: s for n, s in rows.seen.items() if n in self.names}
-        self._found, self.n_rows, self._weight, self._bytes = dict(rows._found), rows.n_rows, rows._weight, rows._bytes
 
     @readable()
     def read_keys(self, names: Sequence[str]) -> None:
@@ -296,19 +279,16 @@ class Keyed(Local):
             if isinstance(key, TextCodes):  # without an order of rows, ids are in the order given
                 self.labels = tuple(key.codes if self.order is None else key.in_turn())
                 self.id_codes = sink.pop(name).column(key.ranks(self.labels), key.dtype)
-            else:
-                self._take_times(name, key, sink)
-        return sink
-
-    def _take_times(self, name: str, key: OrderEncoder, sink: Sink) -> None:
-        ways = readings(name, self.source)
-        for way in ways[ways.index(key.reading) + 1 :]:
+                continue
+            own = sink
+            for way in readings(name, self.source)[1:]:
+                if key.mistaken:
+                    key = OrderEncoder(way, self.options.missing, self.source.decimal)
+                    own = self._encode_columns({name: key})
             if key.mistaken:
-                key = OrderEncoder(way, self.options.missing, self.source.decimal)
-                sink = self._encode_columns({name: key})
-        if key.mistaken:
-            raise DataError(f"the column {name!r} cannot be read as an order")
-        self.times = times_of(name, key, sink, self.source.categories(name), self._noted)
+                raise DataError(f"the column {name!r} cannot be read as an order")
+            self.times = times_of(name, key, own, self.source.categories(name), self._noted)
+        return sink
 
     def keys_of(self, start: int, stop: int) -> tuple[Array, Array | None]:
         """The sequence of some rows, by its number, and their order."""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from suffice.engines.engine import Array, Block, Engine, Step, T, View
-from suffice.engines.local.local import hold_in_memory
+from suffice.engines.local import hold_in_memory
 from suffice.engines.sequences.arranged import Arranged
-from suffice.engines.views.views import Ints, Tally, Then, Viewed, tell_sizes
+from suffice.engines.views import Ints, Then, Viewed
 from suffice.errors import DataError
 from suffice.variables import Variable
 
@@ -40,11 +40,7 @@ class Lag:
 
 
 def places_of(lengths: Ints) -> Ints:
-    """The place of each step within its sequence, from 0.
-
-    >>> places_of(np.array([2, 3]))
-    array([0, 1, 0, 1, 2])
-    """
+    """The place of each step within its sequence, from 0."""
     return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
 
 
@@ -56,11 +52,7 @@ def kept_places(places: Ints, first: int, last: int | None) -> Ints | None:
 
 
 def lag_cells(cells: Array, places: Ints, lag: int) -> Array:
-    """A column so many steps before; a cell before the start of its sequence is missing.
-
-    >>> lag_cells(np.array([1, 2, 3, 4], np.uint8), np.array([0, 1, 0, 1]), 1)
-    array([255,   1, 255,   3], dtype=uint8)
-    """
+    """A column so many steps before; a cell before the start of its sequence is missing."""
     if lag == 0:
         return cells
     result = np.empty_like(cells)
@@ -70,12 +62,7 @@ def lag_cells(cells: Array, places: Ints, lag: int) -> Array:
 
 
 def rename(variable: Variable, name: str) -> Variable:
-    """The same variable under another name.
-
-    >>> from suffice import Finite
-    >>> rename(Finite("x", ["a", "b"]), "x[-1]")
-    Finite('x[-1]', ['a', 'b'])
-    """
+    """The same variable under another name."""
     return replace(variable, name=name)
 
 
@@ -83,7 +70,7 @@ class Lagged(Viewed):
     """The steps of sequences on any engine as plain rows with lagged columns. What the columns are is as if declared."""
 
     empty = "no sequence has a step there: all are shorter"
-    own_gaps = True
+    own_gaps = may_be_none = True
 
     def __init__(self, engine: Engine, columns: Columns, first: int, last: int | None) -> None:
         super().__init__(engine, Lag(columns, first, last))
@@ -98,12 +85,6 @@ class Lagged(Viewed):
     def text_columns(self, names: Sequence[str]) -> frozenset[str]:
         own = self.engine.text_columns(self._sources(names))
         return frozenset(n for n in names if self.columns[n][0] in own)
-
-    def require(self, names: Sequence[str]) -> None:
-        new = [n for n in names if n not in self.seen]
-        if not new and self.n_rows is not None:
-            return
-        tell_sizes(self, new, list((self.total(Tally(), new, None, None) or {}).values()))
 
     def declare(self, variables: Any) -> Engine:
         """A lagged column is what the column is that it comes from, so that this one is declared."""

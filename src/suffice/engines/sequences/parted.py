@@ -16,15 +16,14 @@ import numpy as np
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.sources import Options
-from suffice.engines.engine import Block, Engine, Step, Sum, T, View
-from suffice.engines.local.local import Local
-from suffice.engines.partitions.partitions import ForEach, Partitions, PartitionWork, Reader, place
+from suffice.engines.engine import Array, Block, Engine, Step, Sum, T, View
+from suffice.engines.local import Local
+from suffice.engines.partitions import ForEach, Partitions, PartitionWork, Reader, place
 from suffice.engines.reading.frames import FrameSource
-from suffice.engines.sequences.arranged import SortedKeys, refuse_changes
-from suffice.engines.sequences.arrangement import Arrangement, Array, AsGiven, Fetched, Ints, Looked, cut_sequences, starts_of
-from suffice.engines.sequences.gaps import Missing, Refuse, with_gaps
+from suffice.engines.sequences.arranged import SortedKeys, refuse_changes, with_gaps
+from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Fetched, Looked, Missing, Refuse, cut_sequences, starts_of
 from suffice.engines.sequences.keys import TEXT_ORDER, Keyed, ShownTimes, Times, about_text
-from suffice.engines.views.views import Viewed
+from suffice.engines.views import Ints, Viewed
 from suffice.errors import DataError
 from suffice.errors.remedies import argument
 
@@ -47,32 +46,24 @@ class KeyColumns:
     def names(self) -> tuple[str, ...]:
         return tuple(k for k in (self.by, self.order) if k is not None)
 
-    def sort_rows(self, blocks: Sequence[Block]) -> SortedKeys:
-        """The keys of the rows of a partition, in their order."""
+    def arrange(self, blocks: Sequence[Block]) -> tuple[SortedKeys, Arrangement]:
+        """The keys of the rows of a partition, in their order, and how the rows are arranged by them."""
         n = sum(block.n_rows for block in blocks)
         columns = {k: pa.chunked_array([block.kept[k] for block in blocks]) for k in self.names}
-        rows = Local(OwnRows(columns, n, blocks), Options(missing=self.missing))
+        columns = columns or {"rows": pa.nulls(n)}  # without keys, all rows are one sequence, and yet a table has a column
+        ends = np.cumsum([block.n_rows for block in blocks])
+
+        def place_of(row: int) -> str:
+            i = int(np.searchsorted(ends, row, "right"))
+            return place(blocks[i].number, row - int(ends[i]) + blocks[i].n_rows)
+
+        source = FrameSource({k: partial(_itself, column) for k, column in columns.items()}, n, place=place_of)
+        rows = Local(source, Options(missing=self.missing))
         rows.told.add((TEXT_ORDER, self.order))  # the user is told of it once, and not by each partition
         keyed = Keyed(rows, self.by, self.order)
         keyed.read_keys(())
-        return SortedKeys.of(keyed)
-
-
-class OwnRows(FrameSource):
-    """The keys of the rows of a partition."""
-
-    def __init__(self, columns: dict[str, Any], n_rows: int, blocks: Sequence[Block]) -> None:
-        # without keys, all rows are one sequence, and yet a table has a column
-        every = columns or {"rows": pa.nulls(n_rows)}
-        super().__init__({k: partial(_itself, column) for k, column in every.items()}, n_rows)
-        self._blocks = [(block.number, block.n_rows) for block in blocks]
-
-    def place(self, row: int) -> str:
-        for number, n_rows in self._blocks:
-            if row < n_rows:
-                return place(number, row)
-            row -= n_rows
-        return super().place(row)
+        keys = SortedKeys.of(keyed)
+        return keys, keys.arrangement(1 if self.spacing else 0, self.spacing or 0)
 
 
 def _itself(value: R) -> R:
@@ -102,9 +93,9 @@ class LookAtKeys:
         rows = list(blocks)
         if not rows:
             return None
-        own = self.keys.sort_rows(rows)
+        own, arrangement = self.keys.arrange(rows)
         if any(block.weight is not None for block in rows):
-            arrangement, weight = own.arrangement(0), np.concatenate([block.weights for block in rows])
+            weight = np.concatenate([block.weights for block in rows])
             at = arrangement.position[0 : len(weight)]
             refuse_changes(weight[at], arrangement, lambda row: arrangement.where(row, own.rows.source.place))
         times = None if own.times is None else replace(own.times, column=AsGiven(), words=own.times.words and own.times.words[:1])
@@ -124,14 +115,14 @@ class Arranging(Generic[R]):
         return self.step(self._arrange(rows) if rows else iter(()))
 
     def _arrange(self, rows: Sequence[Block]) -> Iterator[Block]:
-        own, spacing = self.keys.sort_rows(rows), self.keys.spacing
-        arrangement = own.arrangement(1 if spacing else 0, spacing or 0)
+        own, arrangement = self.keys.arrange(rows)
         at = arrangement.position[0 : arrangement.n_rows]
-        before = own.lacking(spacing) if spacing else None
-        columns = {n: _place_cells(np.concatenate([b.columns[n] for b in rows]), at, before) for n in rows[0].columns}
-        weight = None if rows[0].weight is None else _place_cells(np.concatenate([b.weights for b in rows]), at, None)
-        if weight is not None and before is not None:
-            weight = np.repeat(weight[at >= 0], before + 1)
+        columns = {n: np.concatenate([b.columns[n] for b in rows])[at[at >= 0]] for n in rows[0].columns}
+        weight = None if rows[0].weight is None else np.concatenate([b.weights for b in rows])[at[at >= 0]]
+        if self.keys.spacing:
+            before = own.lacking(self.keys.spacing)
+            columns = {n: with_gaps(cells, before) for n, cells in columns.items()}
+            weight = None if weight is None else np.repeat(weight, before + 1)
         kept = {n: pa.chunked_array([b.kept[n] for b in rows]).take(pa.array(at, mask=at < 0)) for n in self.keep}
         for i, (start, stop) in enumerate(map(arrangement.rows_of, arrangement.spans)):
             yield Block(
@@ -141,11 +132,6 @@ class Arranging(Generic[R]):
                 {n: c.slice(start, stop - start).combine_chunks() for n, c in kept.items()},
                 arrangement.lengths_of(i),
             )
-
-
-def _place_cells(cells: Array, at: Ints, before: Ints | None) -> Array:
-    """The cells of rows in an arrangement."""
-    return cells[at] if before is None else with_gaps(cells[at[at >= 0]], before)
 
 
 @dataclass(frozen=True)
@@ -159,8 +145,7 @@ class PlacesOf:
         rows = list(blocks)
         if not rows:
             return None
-        spacing = self.keys.spacing
-        arrangement = self.keys.sort_rows(rows).arrangement(1 if spacing else 0, spacing or 0)
+        _, arrangement = self.keys.arrange(rows)
         n, times = arrangement.n_rows, arrangement.times
         if self.what == "times" and times is not None:
             return times.to_user(times.column[0:n])
@@ -218,8 +203,15 @@ def part_sequences(rows: Partitions, by: str | None, order: str | None, names: S
     keys = replace(keys, spacing=looked.spacing if n_put else None)
     lengths = looked.filled_lengths(looked.spacing) if n_put else looked.lengths
     cuts, numbers, homes = _blocks(found, lengths)
-    position = Fetched(partial(_positions, rows, keys, [part.n_rows for part in parts]))
-    arrangement = Arrangement(labels, lengths, position, _times(rows, keys, parts), looked.spacing or None, n_put, cuts, numbers)
+
+    def positions() -> Array:
+        """The row of each step, counted through all partitions."""
+        own = [p for p in _run(rows, keys, PlacesOf(keys, "position")) if p is not None]
+        first = np.cumsum([0, *(part.n_rows for part in parts[:-1])])
+        return np.concatenate([np.where(p < 0, p, p + n) for p, n in zip(own, first, strict=True)])
+
+    times, spacing = _times(rows, keys, parts), looked.spacing or None
+    arrangement = Arrangement(labels, lengths, Fetched(positions), times, spacing, n_put, cuts, numbers)
     return Parted(rows, names, keys, arrangement, homes)
 
 
@@ -234,19 +226,12 @@ def refuse_shared(found: Mapping[int, KeysOf], by: str | None) -> None:
     for i, part in found.items():
         for label in part.labels:
             if home.setdefault(label, i) != i:
-                what = (
-                    f"the sequence {label!r} has"
-                    if by is not None
-                    else f"without {argument('by')}, all rows are one sequence, which has"
-                )
-                raise DataError(
-                    f"{what} rows in partition {home[label] + 1} and in partition {i + 1}; a sequence lies in one: "
-                    + (
-                        "repartition by " + repr(by)
-                        if by is not None
-                        else f"say {argument('by')}, or put the rows in one partition"
-                    )
-                )
+                what, way_out = f"the sequence {label!r} has", f"repartition by {by!r}"
+                if by is None:
+                    what = f"without {argument('by')}, all rows are one sequence, which has"
+                    way_out = f"say {argument('by')}, or put the rows in one partition"
+                where = f"rows in partition {home[label] + 1} and in partition {i + 1}"
+                raise DataError(f"{what} {where}; a sequence lies in one: {way_out}")
         if part.times is not None:
             kinds.setdefault("text" if part.times.words else "numbers" if part.times.type is None else str(part.times.type), i)
     if len(kinds) > 1:
@@ -264,13 +249,6 @@ def _blocks(found: Mapping[int, KeysOf], lengths: Ints) -> tuple[Ints, tuple[int
         homes |= {BLOCKS * part.number + j: i for j in range(len(own) - 1)}
         first += len(part.labels)
     return np.array(cuts), tuple(homes), homes
-
-
-def _positions(rows: Partitions, keys: KeyColumns, n_rows: Sequence[int]) -> Array:
-    """The row of each step, counted through all partitions."""
-    parts = [p for p in _run(rows, keys, PlacesOf(keys, "position")) if p is not None]
-    first = np.cumsum([0, *n_rows[:-1]])
-    return np.concatenate([np.where(p < 0, p, p + n) for p, n in zip(parts, first, strict=True)])
 
 
 def _times(rows: Partitions, keys: KeyColumns, parts: Sequence[KeysOf]) -> Times | None:

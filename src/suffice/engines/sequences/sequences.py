@@ -12,16 +12,15 @@ import numpy.typing as npt
 
 from suffice.engines.data import Data, Schema
 from suffice.engines.engine import Block, Engine, Step, T, View
-from suffice.engines.local.local import Local
-from suffice.engines.partitions.partitions import Partitions
+from suffice.engines.local import Local
+from suffice.engines.partitions import Partitions
 from suffice.engines.scan import scan
 from suffice.engines.sequences.arranged import Arranged, arrange_rows
-from suffice.engines.sequences.arrangement import Arrangement
-from suffice.engines.sequences.gaps import Missing, Refuse
+from suffice.engines.sequences.arrangement import REFUSE, Arrangement, Missing, Refuse
 from suffice.engines.sequences.keys import Keyed
 from suffice.engines.sequences.lagged import Columns, Lagged
 from suffice.engines.sequences.parted import part_sequences
-from suffice.engines.views.views import Ints, Viewed, seed_of
+from suffice.engines.views import Ints, Viewed, seed_of
 from suffice.errors import DataError, listing, nearest, quantity, whole
 from suffice.errors.remedies import argument
 from suffice.variables import Finite, Real
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike, SeedLike, VariablesLike, WeightsLike
 
 __all__ = ["Missing", "Refuse", "Sequences", "sequences"]
-
-REFUSE = Refuse()
 
 
 def sequences(
@@ -75,8 +72,18 @@ def sequences(
     names = tuple(n for n in rows.columns if n not in keys)
     if not names:
         raise DataError(f"there are no columns besides {listing(keys)}")
-    engine = _arrange(rows, by, order, names, gaps)
-    return Sequences(Data(engine, names), by, order, data)
+    engine = rows.engine
+    if hasattr(engine, "arrangement"):
+        raise DataError("these rows are sequences already")
+    if not isinstance(engine, (Local, Partitions)):
+        engine = engine.hold(engine.names)
+    if isinstance(engine, Partitions):
+        arranged: Engine = part_sequences(engine, by, order, names, gaps)
+    elif isinstance(engine, Local):
+        arranged = arrange_rows(Keyed(engine, by, order), names, gaps)
+    else:
+        raise DataError("a part of rows that is larger than memory cannot be arranged: write it to a file, and read that")
+    return Sequences(Data(arranged, names), by, order, data)
 
 
 def checked_keys(rows: Data, by: Any, order: Any) -> tuple[str, ...]:
@@ -92,19 +99,6 @@ def checked_keys(rows: Data, by: Any, order: Any) -> tuple[str, ...]:
     if by is not None and by == order:
         raise DataError(f"{argument('by')} and {argument('order')} are both the column {by!r}")
     return keys
-
-
-def _arrange(rows: Data, by: str | None, order: str | None, names: Sequence[str], gaps: Refuse | Missing) -> Engine:
-    engine = rows.engine
-    if hasattr(engine, "arrangement"):
-        raise DataError("these rows are sequences already")
-    if isinstance(engine, Partitions):
-        return part_sequences(engine, by, order, names, gaps)
-    if not isinstance(engine, Local):
-        engine = engine.hold(engine.names)
-    if isinstance(engine, Local):
-        return arrange_rows(Keyed(engine, by, order), names, gaps)
-    raise DataError("a part of rows that is larger than memory cannot be arranged: write it to a file, and read that")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,9 +167,9 @@ class Sequences:
 
     def in_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of steps (last axis) in the order of the rows as they were given, without steps that were put in for gaps."""
-        if self.arrangement.is_as_given:
-            return values
         position = self.position
+        if np.array_equal(position, np.arange(self.n_steps)):
+            return values
         kept = np.flatnonzero(position >= 0)
         return np.asarray(values[..., kept[np.argsort(position[kept], kind="stable")]])
 
@@ -264,8 +258,8 @@ class Sequences:
 
     def _pick(self, times: Ints) -> Sequences:
         """The sequences that are here, each so often."""
-        engine = Picked(self.data.engine, PickSequences.of(times, self.arrangement))
-        return replace(self, data=Data(engine, self.columns))
+        of_blocks = {number: times[first:last] for number, (first, last) in self.arrangement.spans.items()}
+        return replace(self, data=Data(Picked(self.data.engine, PickSequences(of_blocks)), self.columns))
 
     def _headline(self) -> str:
         n, steps, lengths = self.n_sequences, self.n_steps, np.sort(self.lengths)
@@ -291,11 +285,6 @@ class PickSequences:
 
     times: Mapping[int, Ints]
 
-    @classmethod
-    def of(cls, times: Ints, arrangement: Arrangement) -> PickSequences:
-        """Sequences of an arrangement, each so often."""
-        return cls({number: times[first:last] for number, (first, last) in arrangement.spans.items()})
-
     def __call__(self, block: Block) -> Block:
         times, lengths = self.times[block.number], block.lengths
         if lengths is None:
@@ -320,16 +309,8 @@ class Picked(Viewed):
     @cached_property
     def arrangement(self) -> Arrangement:
         """Where the sequences lie that are picked."""
-        whole = self._whole
+        whole: Arrangement = self.engine.arrangement  # type: ignore[attr-defined]
         return whole.pick(np.concatenate([self.view.times[number] > 0 for number in whole.spans]))
-
-    @property
-    def _whole(self) -> Arrangement:
-        arrangement: Arrangement = self.engine.arrangement  # type: ignore[attr-defined]
-        return arrangement
-
-    def declare(self, variables: Any) -> Engine:
-        return Picked(self.engine.declare(variables), self.view)
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         held = super().hold(names, view)
@@ -346,5 +327,6 @@ class Picked(Viewed):
         return text
 
     def place(self, number: int, row: int) -> str:
-        rows = np.flatnonzero(np.repeat(self.view.times[number], self._whole.lengths_of(number)))
+        lengths = self.engine.arrangement.lengths_of(number)  # type: ignore[attr-defined]
+        rows = np.flatnonzero(np.repeat(self.view.times[number], lengths))
         return self.engine.place(number, int(rows[row]))

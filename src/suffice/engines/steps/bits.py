@@ -67,16 +67,20 @@ class BitLayout:
 
 @dataclass(frozen=True, eq=False)
 class BitBlock:
-    """Rows, in two forms; a block that no step asks one of may leave it empty.
-
-    `bits[b, first[v] + s]` has the rows, 64 to a word, in which column v is in state s, each of which counts `times[b]`.
-    `columns` are the codes of the same rows, and `weight` is what each of them counts, empty where all count once.
-    """
+    """Rows, in two forms; a block that no step asks one of may leave it empty. `bits[b, first[v] + s]` has the rows, 64 to a
+    word, in which column v is in state s, each of which counts `times[b]`. `columns` are the codes of the same rows, and `weight`
+    is what each of them counts, empty where all count once."""
 
     bits: Words = field(default_factory=lambda: np.zeros((0, 0, 0), np.uint64))
     times: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     columns: Sequence[Array] | Array = ()
     weight: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @classmethod
+    def of_codes(cls, block: Block, layout: BitLayout) -> BitBlock:
+        """The rows of a block as codes alone."""
+        weight = np.zeros(0, np.int64) if block.weight is None else block.weight.astype(np.int64)
+        return cls(columns=tuple(block.columns[n] for n in layout.names), weight=weight)
 
     @cached_property
     def codes(self) -> npt.NDArray[np.uint16]:
@@ -123,13 +127,7 @@ def bit_block(block: Block, layout: BitLayout) -> BitBlock:
     bits = np.zeros((len(parts), int(layout.first[-1]), n_words(max((p.n for p in parts), default=0))), np.uint64)
     for plane, out in zip(parts, bits, strict=True):
         set_plane(out, 0, block, plane, layout)
-    return replace(code_block(block, layout), bits=bits, times=np.array([p.times for p in parts], np.int64))
-
-
-def code_block(block: Block, layout: BitLayout) -> BitBlock:
-    """The rows of a block as codes alone."""
-    columns = tuple(block.columns[n] for n in layout.names)
-    return BitBlock(columns=columns, weight=np.zeros(0, np.int64) if block.weight is None else block.weight.astype(np.int64))
+    return replace(BitBlock.of_codes(block, layout), bits=bits, times=np.array([p.times for p in parts], np.int64))
 
 
 def set_plane(bits: Words, word: int, block: Block, plane: Plane, layout: BitLayout) -> None:
@@ -173,7 +171,7 @@ class BitStep(Step[Counts]):
         total: Sum[Counts] = Sum()
         total.exact = np.zeros(self.n_cells, self.layout.counts)
         for block in blocks:
-            self.add((code_block if self.coded else bit_block)(block, self.layout), total.exact)
+            self.add((BitBlock.of_codes if self.coded else bit_block)(block, self.layout), total.exact)
         return total
 
     @property

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.errors import DataError
-from suffice.output.status import LINE, is_shown, patience
+from suffice.output.terminal import LINE, is_shown, patience
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -30,14 +30,9 @@ ROWS = 2**14
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows: codes of finite columns (the largest value of the type means missing), numbers of the others (NaN).
-
-    `number` tells the blocks of an engine apart and orders them; `kept` has columns as they came, as Arrow arrays, where they
-    were asked for. `lengths` are those of the whole sequences that the rows are, one after the other; None of plain rows.
-
-    >>> Block({"x": np.array([0, 1], np.uint8)}).n_rows
-    2
-    """
+    """Some rows: codes of finite columns (the largest value of the type means missing), numbers of the others (NaN). `number`
+    tells the blocks of an engine apart and orders them; `kept` has columns as they came, as Arrow arrays, where they were asked
+    for. `lengths` are those of the whole sequences that the rows are, one after the other; None of plain rows."""
 
     columns: Mapping[str, Array]
     weight: Floats | None = None
@@ -65,11 +60,7 @@ class Block:
 
 
 def is_missing(cells: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which cells of an encoded column are missing.
-
-    >>> is_missing(np.array([0, 255], np.uint8)), is_missing(np.array([np.nan]))
-    (array([False,  True]), array([ True]))
-    """
+    """Which cells of an encoded column are missing."""
     return np.asarray(np.isnan(cells) if cells.dtype.kind == "f" else cells == np.iinfo(cells.dtype).max)
 
 
@@ -116,11 +107,7 @@ class Sum(Generic[T]):
 
 
 def sum_up(parts: Iterable[T]) -> T | None:
-    """The sum of parts in their order, by the same tree; None of nothing.
-
-    >>> sum_up([0.5, 1.5])
-    2.0
-    """
+    """The sum of parts in their order, by the same tree; None of nothing."""
     total: Sum[T] = Sum()
     for number, part in enumerate(parts):
         total.add(number, part)
@@ -179,22 +166,14 @@ class Each(Step[T]):
 
 
 def checked_function(step: Any) -> Any:
-    """What can be called with a block; anything else is refused.
-
-    >>> checked_function(len)
-    <built-in function len>
-    """
+    """What can be called with a block; anything else is refused."""
     if not callable(step):
         raise DataError(f"a step is a function of a block of rows, not {step!r}")
     return step
 
 
 def ranges(n_rows: int, size: int = ROWS) -> Iterator[tuple[int, int]]:
-    """The first and last row of each block.
-
-    >>> list(ranges(5, 2))
-    [(0, 2), (2, 4), (4, 5)]
-    """
+    """The first and last row of each block."""
     return ((start, min(start + size, n_rows)) for start in range(0, n_rows, size))
 
 
@@ -205,22 +184,14 @@ if hasattr(os, "register_at_fork"):
 
 
 def n_threads(asked: int | None = None) -> int:
-    """The number of threads to use: what was asked for, or one for each processor that this process may use.
-
-    >>> n_threads(3)
-    3
-    """
+    """The number of threads to use: what was asked for, or one for each processor that this process may use."""
     if asked is not None:
         return max(1, asked)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> Iterator[T]:
-    """The results of the tasks in their order; a few are under way at any time, so that a stream of tasks is never held whole.
-
-    >>> list(in_order((lambda i=i: i * i) for i in range(4)))
-    [0, 1, 4, 9]
-    """
+    """The results of the tasks in their order; a few are under way at any time, so that a stream of tasks is never held whole."""
     workers = n_threads(threads)
     if workers == 1:
         yield from (task() for task in tasks)
@@ -248,11 +219,7 @@ def in_order(tasks: Iterable[Callable[[], T]], threads: int | None = None) -> It
 
 
 def ahead(items: Iterator[T]) -> Generator[T]:
-    """The same items, the next of which is made in another thread while one is being used.
-
-    >>> list(ahead(iter("abc")))
-    ['a', 'b', 'c']
-    """
+    """The same items, the next of which is made in another thread while one is being used."""
     nothing: list[T] = []
     try:
         with ThreadPoolExecutor(1) as pool:
@@ -267,45 +234,29 @@ def ahead(items: Iterator[T]) -> Generator[T]:
 
 
 def with_count(items: Iterable[T], what: str, total: int | None = None, size: Callable[[T], int] = lambda _: 1) -> Iterator[T]:
-    """The same items, with a line on the terminal that counts their sizes up to `total`.
-
-    >>> list(with_count([1, 2, 3], "counting"))
-    [1, 2, 3]
-    """
-    start, done, source = time.perf_counter(), 0, iter(items)
-    for item in source:
-        yield item
-        done += size(item)
-        passed = time.perf_counter() - start
-        if passed > 1.0 and is_shown() and passed > patience():
-            yield from _count_from(source, what, total, size, done)
-            return
-
-
-def _count_from(items: Iterator[T], what: str, total: int | None, size: Callable[[T], int], done: int) -> Iterator[T]:
-    start, before = time.perf_counter() - patience(), done
+    """The same items, with a line on the terminal that counts their sizes up to `total`."""
+    start, done, line = time.perf_counter(), 0, None
 
     def text() -> str:
         if not total:
             return f"{what}, {done:,}"
-        left = (time.perf_counter() - start) * (total - done) / max(done, before, 1)
+        left = (time.perf_counter() - start) * (total - done) / max(done, 1)
         return f"{what}, {min(1.0, done / total):.0%}, {left:.0f} s left"
 
-    line = LINE.begin(text, start)
     try:
         for item in items:
             yield item
             done += size(item)
+            passed = time.perf_counter() - start
+            if line is None and passed > 1.0 and is_shown() and passed > patience():
+                line = LINE.begin(text, start)
     finally:
-        LINE.end(line)
+        if line is not None:
+            LINE.end(line)
 
 
 def used_memory() -> float:
-    """The bytes of memory that this process has now, as far as the system says.
-
-    >>> used_memory() > 1e6
-    True
-    """
+    """The bytes of memory that this process has now, as far as the system says."""
     try:
         with open("/proc/self/statm") as line:
             return float(line.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterable, Callable
 from pathlib import Path
 from typing import Any
 
-from suffice.basis.version import VERSION
+from suffice.basis import VERSION
 from suffice.errors import SufficeError
 from suffice.explorer.requests.calls import Call
 from suffice.explorer.shelf import Shelf, TooMuch, bundled_model, read_model, read_table

@@ -15,7 +15,7 @@ import numpy as np
 
 from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, Step, sum_up
-from suffice.engines.local.kept import ValueStore
+from suffice.engines.kept import ValueStore
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, nearest, note

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.local.kept import KeptValue, ValueStore
+from suffice.engines.kept import KeptValue, ValueStore
 from suffice.inference.chains.conditional import SequenceLayout
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.vocabulary import Ragged, Tables

@@ -29,7 +29,7 @@ from suffice.models.questions.question import evidence_codes, one_of_interval_an
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.engines.sequences.gaps import Missing, Refuse
+    from suffice.engines.sequences.arrangement import Missing, Refuse
     from suffice.inference.finite.junction_tree import JunctionTree
     from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
     from suffice.models.questions.answers import Distribution, Marginals, MostProbable

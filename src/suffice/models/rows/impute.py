@@ -21,7 +21,7 @@ from suffice.basis.libraries import pa, pc, sc
 from suffice.engines import is_missing
 from suffice.engines.engine import Block
 from suffice.engines.scan import maps_frames, rows_of
-from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
+from suffice.engines.sequences.arrangement import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, ModelError, listing, note, whole
 from suffice.errors.remedies import Remedy, argument, name_of
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, pick_codes

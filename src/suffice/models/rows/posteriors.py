@@ -37,7 +37,7 @@ from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import maps_frames, scan
-from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
+from suffice.engines.sequences.arrangement import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import DataError, MissingCells, ModelError, TooLarge, listing, nearest, note
 from suffice.incomplete import rows as in_rows
 from suffice.incomplete.numbers.mixed import RowIntegrals

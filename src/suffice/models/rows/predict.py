@@ -27,7 +27,7 @@ import numpy as np
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import maps_frames, rows_of
-from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse, checked_unknown
+from suffice.engines.sequences.arrangement import REFUSE, Missing, Refuse, checked_unknown
 from suffice.errors import ModelError, TooLarge, checked_level, listing, nearest, note, quantity, whole
 from suffice.errors.remedies import DRAWN_ROWS
 from suffice.incomplete.rows import RowEvidence, best

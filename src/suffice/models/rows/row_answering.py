@@ -12,7 +12,7 @@ import numpy as np
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
 from suffice.engines.scan import scan
-from suffice.engines.sequences.gaps import REFUSE, Missing, Refuse
+from suffice.engines.sequences.arrangement import REFUSE, Missing, Refuse
 from suffice.errors import ModelError, TooLarge, bytes_in_words, whole
 from suffice.families.protocol.family import Array
 from suffice.models.questions.answering import Answering

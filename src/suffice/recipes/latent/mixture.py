@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.checkpoints.journal import checkpoint_of
+from suffice.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing

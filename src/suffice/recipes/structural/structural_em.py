@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.checkpoints.journal import checkpoint_of
+from suffice.checkpoints import checkpoint_of
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, SufficeNote, listing, note

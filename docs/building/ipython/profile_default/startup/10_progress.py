@@ -1,5 +1,5 @@
 """No line of progress below a cell: it comes and goes with the speed of the machine, and a page shows what was found."""
 
-from suffice.output import status
+from suffice.output import terminal
 
-status.in_notebook = lambda: False
+terminal.in_notebook = lambda: False

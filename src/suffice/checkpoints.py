@@ -5,7 +5,7 @@ order. A run that is resumed takes the same steps; those whose answers are in th
 bits. A step may have a journal of its own while it is under way, which goes when the step has its answer, and a state, of which
 only the last is kept.
 
-    DIR/run.json           what the run is of: see `suffice.checkpoints.fingerprints`
+    DIR/run.json           what the run is of, so that it is never gone on with by another
     DIR/000000.ckpt        answers of steps, as many as there were when it was written
     DIR/000007/            the journal of step 7, which is under way
     DIR/000007/state.ckpt  and its state
@@ -16,12 +16,16 @@ the run's own story: being killed loses what was not written yet, and no more.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 import shutil
 import time
 import zipfile
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -29,10 +33,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from suffice.checkpoints.fingerprints import differences, fingerprint
-from suffice.errors import FormatError, SufficeError, note
+from suffice.engines.scan import scan
+from suffice.engines.sequences.sequences import Sequences
+from suffice.errors import FitError, FormatError, SufficeError, listing, note
 from suffice.iteration import Memory, OutOfTime, Packed, pack_arrays, unpack_arrays
 from suffice.output.files import replacing
+from suffice.statistics import Moments, Statistics
 from suffice.statistics.file import DAMAGE, archived_array, header_of, write_archive
 
 V = TypeVar("V")
@@ -55,18 +61,7 @@ class StepAnswer(NamedTuple):
 
 
 class Journal(Memory):
-    """The answers of a run, or of one of its steps; those that are in `place` first.
-
-    >>> import tempfile
-    >>> from suffice.checkpoints.journal import Checkpoint
-    >>> place = tempfile.mkdtemp() + "/ck"
-    >>> with Checkpoint(place, {"learner": "demo"}) as journal:
-    ...     journal.answer(["the first step"], lambda: np.ones(2))
-    array([1., 1.])
-    >>> with Checkpoint(place, {"learner": "demo"}) as journal:
-    ...     journal.answer(["the first step"], lambda: 1 / 0)
-    array([1., 1.])
-    """
+    """The answers of a run, or of one of its steps; those that are in `place` first."""
 
     def __init__(self, place: Path, of: list[Any]) -> None:
         self.place, self.of = place, of
@@ -229,7 +224,22 @@ class Checkpoint(Memory):
         self._journal: Journal | None = None
 
     def __enter__(self) -> Checkpoint:
-        self._open()
+        """Make the directory, or see that it is of the same run."""
+        try:
+            self.place.mkdir(parents=True, exist_ok=True)
+            there = sorted(p.name for p in self.place.iterdir())
+        except OSError as error:
+            raise FormatError(f"there can be no checkpoint here: {error.strerror}", path=self.place) from None
+        cut_off = [name for name in there if name.startswith(".") and name.endswith(".part")]  # of a run that was killed
+        for name in cut_off:
+            (self.place / name).unlink()
+        if RUN in there:
+            refuse_differences(self.place, self._read_run(), self.run)
+        elif len(there) > len(cut_off):
+            raise FormatError("this directory holds other files, and no checkpoint: give one of its own", path=self.place)
+        else:
+            with replacing(self.place / RUN, lasting=True) as place:
+                place.write_text(json.dumps({"suffice": "checkpoint", "version": VERSION, "run": self.run}), encoding="utf-8")
         self._journal = Journal(self.place, [])
         return self
 
@@ -297,24 +307,6 @@ class Checkpoint(Memory):
         self._last = time.perf_counter()
         self._cost = self._last - begun
 
-    def _open(self) -> None:
-        """Make the directory, or see that it is of the same run."""
-        try:
-            self.place.mkdir(parents=True, exist_ok=True)
-            there = sorted(p.name for p in self.place.iterdir())
-        except OSError as error:
-            raise FormatError(f"there can be no checkpoint here: {error.strerror}", path=self.place) from None
-        for name in there:
-            if name.startswith(".") and name.endswith(".part"):  # of a run that was killed while it wrote
-                (self.place / name).unlink()
-        if RUN in there:
-            differences(self.place, self._read_run(), self.run)
-            return
-        if any(not (name.startswith(".") and name.endswith(".part")) for name in there):
-            raise FormatError("this directory holds other files, and no checkpoint: give one of its own", path=self.place)
-        with replacing(self.place / RUN, lasting=True) as place:
-            place.write_text(json.dumps({"suffice": "checkpoint", "version": VERSION, "run": self.run}), encoding="utf-8")
-
     def _read_run(self) -> Any:
         try:
             told = json.loads((self.place / RUN).read_text(encoding="utf-8"))
@@ -332,3 +324,71 @@ def checkpoint_of(place: Any, learner: str, data: Any, options: Mapping[str, Any
     if not isinstance(place, (str, PathLike)) or not str(place):
         raise SufficeError(f"checkpoint is the path of a directory, not {place!r}")
     return Checkpoint(place, fingerprint(learner, data, options))
+
+
+SHORT = 60
+"""Options in more words than this are not repeated in a message."""
+
+
+def fingerprint(learner: str, data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The learner, its options, the version, and of the data the columns with the counts of their values."""
+    weight = None
+    if isinstance(data, (Statistics, Moments)):
+        entries = [data] if isinstance(data, Moments) else list(data)
+        columns = {listing([*e.names, *e.request.real], 9): [_digest(in_words(e)), ""] for e in entries}
+    else:
+        rows = data.data if isinstance(data, Sequences) else scan(data)
+        columns = {str(r["column"]): [_digest(json.dumps(r)), str(r["kind"])] for r in rows.schema.records()}
+        weight = repr(float(rows.weight))
+    said = {name: in_words(value) for name, value in options.items()}
+    return {"learner": learner, "version": version("suffice"), "options": said, "weight": weight, "columns": columns}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def in_words(value: Any) -> str:
+    """A value of an option, whole: equal values have equal words."""
+    if isinstance(value, np.ndarray):
+        return f"array({_digest(f'{value.dtype.str}{value.shape}{value.tobytes().hex()}')})"
+    if is_dataclass(value) and not isinstance(value, type):
+        # what follows from other fields is neither given nor compared
+        own = {f.name: getattr(value, f.name) for f in fields(value) if f.init or f.compare}
+        return f"{type(value).__name__}({', '.join(f'{name}={in_words(part)}' for name, part in own.items())})"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{in_words(k)}: {in_words(v)}' for k, v in value.items())}}}"
+    if isinstance(value, Collection) and type(value).__iter__ in (list.__iter__, tuple.__iter__):
+        return f"[{', '.join(map(in_words, value))}]"
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+
+
+def refuse_differences(place: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Refuse to go on with a checkpoint of another run, and say what differs."""
+    who = (("learner", "the learner"), ("version", "version"))
+    found = [f"by {what} {then.get(key)}, not {now.get(key)}" for key, what in who if then.get(key) != now.get(key)]
+    if then.get("learner") == now.get("learner"):
+        options = then.get("options", {}), now.get("options", {})
+        for name in dict.fromkeys([*options[0], *options[1]]):
+            before, after = (some.get(name, "None") for some in options)
+            short = max(len(before), len(after)) <= SHORT
+            if before != after:
+                found.append(f"with {name} {before}, not {after}" if short else f"with another {name}")
+    other = _other_columns(then.get("columns", {}), now.get("columns", {}))
+    if then.get("weight") != now.get("weight") and not other:
+        other = [f"from data of weight {then.get('weight')}, not {now.get('weight')}"]
+    found += other
+    if found:
+        raise FitError(
+            f"the checkpoint in {str(place)!r} was made {listing(found, 5, 'str')}: give another directory, or remove this one"
+        )
+
+
+def _other_columns(then: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> list[str]:
+    if set(then) != set(now):
+        lost, new = [n for n in then if n not in now], [n for n in now if n not in then]
+        parts = [f"with the columns {listing(lost)}"] * bool(lost) + [f"without the columns {listing(new)}"] * bool(new)
+        return [f"from other data, {' and '.join(parts)}"]
+    kinds = [f"from data in which {n!r} is {then[n][1]}, not {now[n][1]}" for n in then if then[n][1] != now[n][1]]
+    values = [n for n in then if then[n][1] == now[n][1] and then[n][0] != now[n][0]]
+    return kinds + ([f"from data with other values of {listing(values)}"] if values else [])

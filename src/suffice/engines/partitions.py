@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes, doubts_about
-from suffice.engines.encoding.encode import Encoder, Wrong
+from suffice.engines.encoding.encode import Encoder, Weights, Wrong
 from suffice.engines.encoding.infer import CellsFound, encoder_for, found_by
-from suffice.engines.encoding.numbers import Weights
 from suffice.engines.encoding.sources import Options
-from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, add_up, ranges
-from suffice.engines.reading.bins import binned_variable
-from suffice.engines.reading.frames import FrameSource, TextCells
-from suffice.engines.views.views import Size, Tally, Viewed, whole_weights
+from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, ranges
+from suffice.engines.reading.frames import FrameSource
+from suffice.engines.sample import binned_variable
+from suffice.engines.views import Size, Tally, Viewed, whole_weights
 from suffice.errors import DataError, SufficeError
 from suffice.variables import Bins, Finite
 
@@ -30,33 +29,23 @@ PARTITION = 2**32
 
 
 def place(number: int, row: int) -> str:
-    """Where a row stands, for a person.
-
-    >>> place(PARTITION + 2, 4)
-    'partition 2, block 3, row 5'
-    """
+    """Where a row stands, for a person."""
     partition, block = divmod(number, PARTITION)
     return f"partition {partition + 1}, block {block + 1}, row {row + 1}"
 
 
-class HasPlaces(Protocol):
-    """A file that can say where one of its rows stands."""
-
-    def place(self, row: int) -> str: ...
-
-
 class Raw(NamedTuple):
     """The number of a block, an Arrow table of its rows, and of those of the next blocks if there are more than fit into one;
-    where it is known, the file that they are in, and how many of its rows come before."""
+    where it is known, what says where a row of their file stands, and how many of its rows come before."""
 
     number: int
     table: Any
-    file: HasPlaces | None = None
+    place_in: Callable[[int], str] | None = None
     first: int = 0
 
     def place(self, row: int) -> str:
         """Where a row stands, for a person."""
-        return place(self.number, row) if self.file is None else self.file.place(self.first + row)
+        return place(self.number, row) if self.place_in is None else self.place_in(self.first + row)
 
 
 @dataclass(frozen=True)
@@ -90,9 +79,8 @@ class Reader:
 
 def frame(name: str, cells: Any, options: Options) -> FrameSource:
     """A column of Arrow as a source."""
-    if options.decimal is not None:
-        return TextCells(name, cells, options.decimal)
-    return FrameSource({name: lambda: cells}, None, loose=frozenset([name] if options.loose else []))
+    loose = frozenset([name] if options.loose else [])
+    return FrameSource({name: lambda: cells}, None, loose=loose, decimal=options.decimal)
 
 
 def _column(table: Any, name: str) -> Any:
@@ -119,16 +107,18 @@ class PartitionWork:
 
     @one_blas_thread
     def __call__(self, blocks: Iterable[Raw]) -> Any:
-        last: list[Raw] = []
-        try:
-            return self.step(self._encode(blocks, last))
-        except Wrong as wrong:
-            raise DataError(f"{last[0].place(wrong.row)}, {wrong.message}") from None
+        last: Raw | None = None
 
-    def _encode(self, blocks: Iterable[Raw], last: list[Raw]) -> Iterator[Block]:
-        for raw in blocks:
-            last[:] = [raw]
-            yield from self.reader.blocks(raw)
+        def encode() -> Iterator[Block]:
+            nonlocal last
+            for last in blocks:
+                yield from self.reader.blocks(last)
+
+        try:
+            return self.step(encode())
+        except Wrong as wrong:
+            assert last is not None
+            raise DataError(f"{last.place(wrong.row)}, {wrong.message}") from None
 
 
 @dataclass(frozen=True)
@@ -141,15 +131,11 @@ class ForEach:
         return [self.step(block) for block in blocks]
 
 
-@dataclass(frozen=True)
-class Look:
+class Look(NamedTuple):
     """What is known of some rows: their sizes, and what was found in each column."""
 
     size: Size
     found: dict[str, CellsFound]
-
-    def __add__(self, other: Look) -> Look:
-        return Look(add_up(self.size, other.size), add_up(self.found, other.found))
 
 
 @dataclass(frozen=True)
@@ -214,15 +200,13 @@ class Partitions(Engine):
         self._noted.look({n: doubts[n] for n in names if n in doubts})
 
     def _look(self, names: Sequence[str], readings: Mapping[str, str]) -> Look:
-        total = self._total(Reader((), self.options, tuple(names) or self.names[:1]), LookAt(self.options, readings))
+        reader = Reader((), self.options, tuple(names) or self.names[:1])
+        total: Look | None = self.sum(PartitionWork(reader, LookAt(self.options, readings))).value
         if total is None:
             raise DataError("there are no rows")
         if total.size.weight == 0:
             raise DataError("the weights of all rows are 0")
         return total
-
-    def _total(self, reader: Reader, step: Step[T]) -> T | None:
-        return self.sum(PartitionWork(reader, step)).value
 
     def declare(self, variables: Any) -> Engine:
         return self.again(self.options.declare(variables, self.names))
@@ -234,7 +218,8 @@ class Partitions(Engine):
     def total(self, step: Step[T], names: Sequence[str], threads: int | None, what: str | None) -> T | None:
         if step.complete:
             self.require_complete(names)
-        return self._total(self.reader(names or self.names[:1]), step)
+        total: Sum[T] = self.sum(PartitionWork(self.reader(names or self.names[:1]), step))
+        return total.value
 
     def map(self, step: Callable[[Block], T], names: Sequence[str], *, keep: Sequence[str] = (), what: str = "") -> Iterator[T]:
         for part in self.run(PartitionWork(self.reader(names, keep), ForEach(step))):

@@ -18,18 +18,16 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.engines.encoding.doubts import Notes, doubts_about
-from suffice.engines.encoding.encode import Encoder, StateEncoder, Wrong, code_type
+from suffice.engines.encoding.encode import Encoder, StateEncoder, Weights, Wrong, bin_codes, code_type
 from suffice.engines.encoding.infer import CellsFound, Guess, encoder_for, foreseen, found_by
-from suffice.engines.encoding.numbers import Weights, bin_codes
 from suffice.engines.encoding.sources import Kind, Options, Source, cut, encode, readable, wrong_cell
 from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges
-from suffice.engines.local.columns import Column, Growing, Nothing, Sink, spill, sum_of
-from suffice.engines.local.local_bits import LocalBits
-from suffice.engines.reading.bins import SAMPLE, binned_variable
-from suffice.engines.reading.frames import Encoded
+from suffice.engines.kept import Column, Growing, LocalBits, Nothing, Sink, spill, sum_of
+from suffice.engines.reading.frames import FrameSource, from_codes
+from suffice.engines.sample import SAMPLE, binned_variable
 from suffice.engines.steps.bits import BitLayout
 from suffice.engines.steps.blocks import in_order, n_threads, with_count
-from suffice.engines.views.views import Viewed, as_declared
+from suffice.engines.views import Viewed, as_declared
 from suffice.errors import DataError, listing
 from suffice.variables import Bins, Finite, Variable
 
@@ -280,10 +278,8 @@ class Local(Engine):
         return total.value
 
     def _to_stream(self, names: Sequence[str]) -> dict[str, Encoder] | None:
-        """The encoders of columns none of which was read yet, if they are too large for memory, and all are declared.
-
-        Only the first pass is streamed: who asks again will ask often, and a spill is faster.
-        """
+        """The encoders of columns none of which was read yet, if they are too large for memory, and all are declared. Only the
+        first pass is streamed: who asks again will ask often, and a spill is faster."""
         if not names or self._bytes + self.source.n_bytes(names) <= self.options.memory_limit:
             return None
         if self._weight is not None and self.n_rows is None:
@@ -358,10 +354,8 @@ class Local(Engine):
 
     def hold(self, names: Sequence[str], view: View | None = None) -> Engine:
         self.require(names)
-        if view is None:
-            return self
-        if not self.fits_again(names):
-            return Viewed(self, view)
+        if view is None or not self.fits_again(names):
+            return self if view is None else Viewed(self, view)
         blocks = [view(self._block(names, number)) for number in range(self._n_blocks)]
         return hold_in_memory({n: self.seen[n].variable for n in names}, blocks, self.options.memory_limit)
 
@@ -373,7 +367,8 @@ class Local(Engine):
 
     def bits(self, layout: BitLayout, *, threads: int | None = None, memory_limit: float | None = None) -> Bits:
         self.require(layout.names)
-        bits = LocalBits(self._block, self.n_rows or 0, layout, weighted=self.weighted, threads=threads)
+        # Bits know nothing of sequences, and want blocks of rows of one size.
+        bits = LocalBits(partial(self._block, size=ROWS), self.n_rows or 0, layout, weighted=self.weighted, threads=threads)
         return bits if bits.fits(memory_limit) else super().bits(layout)
 
 
@@ -383,15 +378,18 @@ def hold_in_memory(
     memory_limit: int = 2**30,
     place: Callable[[int], str] | None = None,
 ) -> Local:
-    """The rows of blocks as a local engine that keeps them in memory; what the columns are is taken as declared.
-
-    `place` says where a row came from.
-    """
+    """The rows of blocks as a local engine that keeps them in memory; what the columns are is taken as declared, and `place` says
+    where a row came from."""
     known = {n: as_declared(v) for n, v in variables.items()}
     cells = {n: np.concatenate([b.columns[n] for b in blocks]) for n in known}
     for array in cells.values():
         array.setflags(write=False)
-    source = Encoded(known, cells, sum(block.n_rows for block in blocks), place)
+
+    def place_of(row: int) -> str:
+        return f"row {row + 1} of those picked"
+
+    columns: dict[object, Callable[[], Any]] = {n: partial(from_codes, v, cells[n]) for n, v in known.items()}
+    source = FrameSource(columns, sum(block.n_rows for block in blocks), place=place or place_of)
     engine = Local(source, Options(dict(variables), memory_limit=memory_limit))
     engine.seen = {n: Read(v, int(np.count_nonzero(is_missing(cells[n]))), column=cells[n]) for n, v in known.items()}
     if any(block.weight is not None for block in blocks):

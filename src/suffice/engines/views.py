@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing
 from suffice.engines.steps.bits import BitLayout
+from suffice.errors import DataError
 from suffice.errors import whole as checked_whole
 from suffice.variables import Finite, Variable, by_name
 
@@ -49,11 +50,9 @@ class Tally(Step[dict[int, Size]]):
 
 @dataclass(frozen=True, eq=False)
 class BootstrapRows:
-    """A bootstrap sample: so many rows of each block, drawn with replacement.
-
-    Weights that are whole numbers count equal rows, and the rows they count are what is drawn: the sample of a table of counts is
-    that of the table written out. Other weights stay with the rows they belong to.
-    """
+    """A bootstrap sample: so many rows of each block, drawn with replacement. Weights that are whole numbers count equal rows,
+    and the rows they count are what is drawn: the sample of a table of counts is that of the table written out. Other weights
+    stay with the rows they belong to."""
 
     seed: Seed
     draws: Mapping[int, int]
@@ -76,10 +75,8 @@ class BootstrapRows:
 
 @dataclass(frozen=True, eq=False)
 class FoldRows:
-    """The rows inside or outside one of some folds, which are random and of sizes that differ by at most one row.
-
-    Where weights count equal rows, those rows are what is dealt out, so that a row of the table may lie in several folds.
-    """
+    """The rows inside or outside one of some folds, which are random and of sizes that differ by at most one row. Where weights
+    count equal rows, those rows are what is dealt out, so that a row of the table may lie in several folds."""
 
     seed: Seed
     fold: int
@@ -127,14 +124,6 @@ class FoldRows:
 def reweight(block: Block, weight: Floats) -> Block:
     """The rows of a block that have weight, with this weight."""
     return replace(block, weight=weight).take(np.flatnonzero(weight))
-
-
-def tell_sizes(engine: Any, names: Sequence[str], sizes: Sequence[Size]) -> None:
-    """Let an engine know how many rows its blocks have, what they weigh, and what of some columns is missing in them."""
-    engine.n_rows, engine.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
-    engine.whole_weights = engine.weighted and whole_weights(sizes)
-    variables = engine.variables(names)
-    engine.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in names}
 
 
 def whole_weights(sizes: Iterable[Size]) -> bool:
@@ -188,12 +177,12 @@ def as_declared(variable: Variable) -> Variable:
 
 
 class Viewed(Engine):
-    """An engine whose rows are seen through a view. What the columns are stays as it is, as if declared.
-
-    Engines whose columns are made of those of another say which of these they read (`_sources`), and by which view.
-    """
+    """An engine whose rows are seen through a view. What the columns are stays as it is, as if declared. Engines whose columns
+    are made of those of another say which of these they read (`_sources`), and by which view."""
 
     empty = "there are no rows among those picked"
+    may_be_none = False
+    """Whether there may be no rows at all."""
     own_gaps = False
     """Whether other cells are missing than those of the engine, so that it does not refuse them for this one."""
 
@@ -214,10 +203,16 @@ class Viewed(Engine):
         new = [n for n in names if n not in self.seen]
         if not new and self.n_rows is not None:
             return
-        tell_sizes(self, new, list(self.fold(Tally(), new).values()))
+        found = self.total(Tally(), new, None, None)
+        if found is None and not self.may_be_none:
+            raise DataError(self.empty)
+        sizes, variables = list((found or {}).values()), self.variables(new)
+        self.n_rows, self.weight = sum(s.rows for s in sizes), float(sum(s.weight for s in sizes))
+        self.whole_weights = self.weighted and whole_weights(sizes)
+        self.seen |= {n: Seen(variables[n], sum(s.missing[n] for s in sizes)) for n in new}
 
     def declare(self, variables: Any) -> Engine:
-        return Viewed(self.engine.declare(variables), self.view)
+        return type(self)(self.engine.declare(variables), self.view)
 
     def _sources(self, names: Sequence[str]) -> Sequence[str]:
         """The columns of the engine that these are made of."""
@@ -250,9 +245,6 @@ class Viewed(Engine):
         return f"row {row + 1} of those picked from block {number + 1}"
 
 
-STATES = ("no", "yes")
-
-
 @dataclass(frozen=True, eq=False)
 class MarkMissing:
     """A view of some columns of a block, of which `marked` say whether the cells of others are missing."""
@@ -267,12 +259,7 @@ class MarkMissing:
 
 
 class Indicating(Viewed):
-    """An engine with a column "no" or "yes" for each of some columns, whether its cell is missing.
-
-    >>> from suffice import scan
-    >>> Indicating(scan({"x": ["a", None, "b"]}).engine, {"x_missing": "x"}).names
-    ('x', 'x_missing')
-    """
+    """An engine with a column "no" or "yes" for each of some columns, whether its cell is missing."""
 
     own_gaps = True
 
@@ -284,7 +271,7 @@ class Indicating(Viewed):
 
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         own: dict[str, Variable] = super().variables([n for n in names if n not in self.marked])
-        return {n: Finite(n, STATES) if n in self.marked else own[n] for n in names}
+        return {n: Finite(n, ("no", "yes")) if n in self.marked else own[n] for n in names}
 
     def text_columns(self, names: Sequence[str]) -> frozenset[str]:
         return self.engine.text_columns([n for n in names if n not in self.marked])

@@ -1,3 +1,0 @@
-"""The version of the package, below everything that says it."""
-
-VERSION = "0.2.0"
