@@ -22,6 +22,10 @@ from suffice.scores import BIC
 from suffice.structure.undirected.selection import HeldOut
 
 
+SHOWN = 8
+"""Columns of each kind that a table of classes shows."""
+
+
 @dataclass(frozen=True)
 class ICL:
     """The number of classes by BIC + Σ ln r, that of hidden states by ln p(best path, data) − ½ k ln N: those that are well apart
@@ -92,11 +96,7 @@ class Choices(OneTable, tuple[Choice, ...]):
 
 
 def checked_judge(choose: Any, what: str, *, classes: bool = True) -> Any:
-    """What to choose by, BIC where nothing is said; `what` is chosen, in the plural. ICL is for `classes` and states.
-
-    >>> checked_judge(None, "states")
-    BIC()
-    """
+    """What to choose by, BIC where nothing is said; `what` is chosen, in the plural. ICL is for `classes` and states."""
     judge = BIC() if choose is None else choose
     if not (isinstance(judge, (ICL, HeldOut) if classes else HeldOut) or hasattr(judge, "price")):
         overlap = ", ICL()" if classes else ""
@@ -105,11 +105,7 @@ def checked_judge(choose: Any, what: str, *, classes: bool = True) -> Any:
 
 
 def checked_sizes(k: Any, n_rows: int, what: str, rows: str) -> list[int]:
-    """The numbers of classes or states to try, each at most the number of rows.
-
-    >>> checked_sizes(range(1, 4), 100, "classes", "rows")
-    [1, 2, 3]
-    """
+    """The numbers of classes or states to try, each at most the number of rows."""
     several = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
     for size in several:
         if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
@@ -229,9 +225,6 @@ def order_of(shares: Array, numbers: Sequence[Array]) -> list[int]:
 
 
 M = TypeVar("M", bound=Any)
-
-SHOWN = 8
-"""Columns of each kind that a table of classes shows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
