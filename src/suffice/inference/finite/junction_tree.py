@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -24,11 +25,7 @@ from suffice.inference.finite import tree as trees
 from suffice.inference.finite.logs import NEVER, Elimination, LogFactor, Weighed, weigh_factors
 from suffice.inference.finite.network import NONE, Array, Ints, Network
 from suffice.inference.finite.questions import Room, RowAnswers
-from suffice.inference.finite.tree import (
-    GreedyOrders,
-    Order,
-    Tree,
-)
+from suffice.inference.finite.tree import GreedyOrders, Order, Tree
 
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
@@ -36,8 +33,6 @@ BETTER = 0.8
 """A new order is taken if it has at most so many of the cells: a new tree must be arranged, and room be made for its tables."""
 RETRYING = 0.2
 """Steps of that per cell: a fraction of what running the tree takes."""
-
-
 KEPT_TREES = 8
 FIRST, NEXT = 0.1, 0.2
 """Steps of looking for an order: for each cell of the first tree, and of those that later questions took, up to `COMPILING` times
@@ -58,12 +53,7 @@ class VariableMarginals(NamedTuple):
 
 
 class JunctionTree:
-    """A network compiled for all marginals. Its order is a good one at once, and a better one as more is asked.
-
-    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
-    >>> JunctionTree.of(net).marginals(np.array([-1, 0])).probs.round(4)
-    array([0.6667, 0.3333, 1.    , 0.    ])
-    """
+    """A network compiled for all marginals. Its order is a good one at once, and a better one as more is asked."""
 
     def __init__(self, network: Network, orders: GreedyOrders) -> None:
         self.network, self._orders, self.start = network, orders, network.starts
@@ -113,11 +103,6 @@ class JunctionTree:
         """p(v) of every variable v, nothing observed, for each line of tables instead of the network's: [lines, states].
 
         A line whose tables rule everything out answers NaN. Digits of probabilities that are hardly above 0 may be lost.
-
-        >>> net = Network.of([2], [((0,), 0, np.array([0.5, 0.5]))])
-        >>> JunctionTree.of(net).marginals_in_rows(np.array([[1.0, 3.0], [2.0, 2.0]]))
-        array([[0.25, 0.75],
-               [0.5 , 0.5 ]])
         """
         nothing = self.network.no_evidence()
         whole = Network.of(self.network.sizes, [(scope, NONE, table) for scope, _, table in self.network.factors()])
@@ -127,7 +112,15 @@ class JunctionTree:
         return found.probs
 
     def _marginals(self, w: Weighed, codes: Ints) -> VariableMarginals:
-        self._improve()
+        # Look on for a better order, as far as the questions so far are worth it.
+        worth = min(trees.COMPILING, FIRST + NEXT * self._asked / max(1.0, self.n_cells))
+        if self.n_cells > FEW_CELLS and not self._orders.enough(worth) and self._improving.acquire(blocking=False):
+            try:
+                found = self._orders.look(worth)
+                if found.cells < BETTER * self._order.cells:
+                    self._arrange(found)
+            finally:
+                self._improving.release()
         tree = self._tree if self.n_cells < RETRY_CELLS else self._suitable_tree(codes)
         self._asked += tree.cells(codes) if self.n_cells > FEW_CELLS else 0.0
         probs, cells = np.zeros(self.start[-1]), tree.cells(codes) if self.n_cells > trees.LONG else 0.0
@@ -135,18 +128,6 @@ class JunctionTree:
         if log_prob == NEVER:
             probs[:] = np.nan
         return VariableMarginals(probs, self.start, log_prob + w.log_scale)
-
-    def _improve(self) -> None:
-        """Look on for a better order, as far as the questions so far are worth it."""
-        worth = min(trees.COMPILING, FIRST + NEXT * self._asked / max(1.0, self.n_cells))
-        if self.n_cells <= FEW_CELLS or self._orders.enough(worth) or not self._improving.acquire(blocking=False):
-            return
-        try:
-            found = self._orders.look(worth)
-            if found.cells < BETTER * self._order.cells:
-                self._arrange(found)
-        finally:
-            self._improving.release()
 
     def _run(self, tree: Tree, w: Weighed, codes: Ints, probs: Array) -> float:
         """Fill in the marginals; ln p(evidence). Numbers too small for floats are counted in logs instead."""
@@ -216,13 +197,7 @@ class FactorMarginals(NamedTuple):
 
 
 class FactorTree:
-    """A network compiled for the marginals of all its factors; its own tables do not matter.
-
-    >>> net = Network.of([2, 2], [((0,), -1, np.ones(2)), ((0, 1), -1, np.ones((2, 2)))])
-    >>> log_z, probs = FactorTree(net, "a model")(np.log([1.0, 3.0, 1.0, 1.0, 0.5, 0.5]))
-    >>> round(float(np.exp(log_z)), 6), probs.round(3)
-    (5.0, array([0.4, 0.6, 0.2, 0.2, 0.3, 0.3]))
-    """
+    """A network compiled for the marginals of all its factors; its own tables do not matter."""
 
     def __init__(self, network: Network, what: str) -> None:
         self.network = network
@@ -258,13 +233,11 @@ class FactorTree:
             return FactorMarginals(NEVER, np.full(len(log_tables), np.nan))
         tables, probs = np.exp(log_tables - high[self._owner]), np.zeros(len(log_tables))
         answers = RowAnswers(probs[None], np.empty(1), np.empty(1, np.uint8))
-        trees.interruptible(
-            lambda: questions.run_tree(self._tree, questions.FACTORS, self._codes, tables, self._room, answers), self.n_cells
-        )
+        asked = (questions.FACTORS, self._codes, tables, self._room, answers)
+        trees.interruptible(partial(questions.run_tree, self._tree, *asked), self.n_cells)
         log_z = float(answers.log_prob[0])
-        if answers.status[0] == questions.UNCERTAIN or log_z == NEVER:
-            return self._in_logs(log_tables)
-        if factor_marginals(self._tree.program, net.sizes, net.table_start, *self._room, probs):
+        unsure = answers.status[0] == questions.UNCERTAIN or log_z == NEVER
+        if unsure or factor_marginals(self._tree.program, net.sizes, net.table_start, *self._room, probs):
             return self._in_logs(log_tables)
         return FactorMarginals(log_z + float(high.sum()) + self._free, probs)
 

@@ -136,11 +136,7 @@ Soft = Mapping[int, Array]
 
 
 def strides(shape: Sequence[int] | Ints) -> list[int]:
-    """How far apart neighbouring cells are along each axis.
-
-    >>> strides([2, 3, 4])
-    [12, 4, 1]
-    """
+    """How far apart neighbouring cells are along each axis."""
     return np.cumprod([1, *shape[:0:-1]], dtype=np.int64)[::-1].tolist() if len(shape) else []
 
 
@@ -177,10 +173,6 @@ class CountNode(GaussianNode):
     An observed count weighs the configurations of its finite parents, and is a constant to its children, as any observed number
     is. One that is not observed is barren, or asked for: then all that is said of it here is its mean and its variance, both λ.
     So a count is a Gaussian node with these moments, but for the probability of its value.
-
-    >>> node = CountNode.of((0,), np.array([0.5, 3.0]))
-    >>> node.rates, node.real_parents
-    (array([0.5, 3. ]), ())
     """
 
     @classmethod
@@ -207,10 +199,6 @@ class DensityNode(CountNode):
     """A number of any distribution whose value is known before: all that is held of p(n | u) is its logarithm at that value.
 
     It must be observed, or barren.
-
-    >>> node = DensityNode.of((0,), np.log([0.5, 0.25]))
-    >>> np.exp(node.weight(np.zeros(1), np.arange(2))[0]).tolist()
-    [[0.5], [0.25]]
     """
 
     @classmethod
@@ -247,9 +235,5 @@ class DistributionNode(CountNode):
 
 
 def log_poisson(n: Array, rates: Array) -> Array:
-    """ln p(n) at a rate λ: n ln λ − λ − ln n!; at the rate 0 only n = 0 is possible.
-
-    >>> log_poisson(np.array([0.0, 1.0]), np.array([0.0, 0.0]))
-    array([  0., -inf])
-    """
+    """ln p(n) at a rate λ: n ln λ − λ − ln n!; at the rate 0 only n = 0 is possible."""
     return np.asarray(sc.xlogy(n, rates) - rates - sc.gammaln(n + 1.0))

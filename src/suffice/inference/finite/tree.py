@@ -155,11 +155,7 @@ LONG = 2e8
 
 
 def interruptible(work: Callable[[], T], cells: float) -> T:
-    """The result of `work`; if it is long, a KeyboardInterrupt is raised at once, and the work left to end by itself.
-
-    >>> interruptible(lambda: 1 + 1, 1e9)
-    2
-    """
+    """The result of `work`; if it is long, a KeyboardInterrupt is raised at once, and the work left to end by itself."""
     if cells < LONG or threading.current_thread() is not threading.main_thread():
         return work()
     results: list[T] = []
@@ -222,10 +218,10 @@ class GreedyOrders:
 
     def look(self, worth: float) -> Order:
         """The best order, after as many steps in all as its cells are worth, so many each."""
-        if self._few is not None:
-            return self._few
         from suffice.kernels.inference.parts import order_parts
 
+        if self._few is not None:
+            return self._few
         while not self.enough(worth):
             rule, noise = PLAIN[self._tries] if self._tries < len(PLAIN) else SCHEDULE[self._tries % len(SCHEDULE)]
             start, which = np.uint64(self._seed * 1_000_003 + self._tries), (0, 1, self._record, np.array([1, 0, 0]), self._cells)
@@ -263,9 +259,6 @@ def steps(scopes: Iterable[Iterable[int]], sizes: Ints, first: Iterable[int], *t
     """The scope of each product that takes a variable out of factors with these scopes, that variable last.
 
     The variables `first` are taken out in their order, those of each set that follows by the smallest product.
-
-    >>> steps([(0, 1), (1, 2)], np.array([2, 2, 2]), [1]), steps([(0, 1), (1, 2)], np.array([2, 2, 2]), [], [1, 0])
-    ([(0, 2, 1)], [(1, 0), (2, 1)])
     """
     first, size, result = list(first), sizes.tolist(), []
     around: dict[int, set[int]] = {v: {v} for group in (first, *then) for v in group}

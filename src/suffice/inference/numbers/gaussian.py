@@ -25,16 +25,12 @@ from suffice.errors import ModelError
 from suffice.inference.finite.network import NO_VARIANCE, Array, CountNode, GaussianNode, Ints
 
 LOG_2PI = float(np.log(2.0 * np.pi))
-
 CELLS = 2**22
 """Configurations are worked on in blocks of about this many numbers."""
-
 FEW = 32
 """So many targets share a decomposition where their covariances are not asked for."""
-
 SMALLEST = 1e-10
 """Evidence whose standard deviation given the other evidence is a smaller share of its own than this is collinear."""
-
 FINE, COLLINEAR, OVERFLOW = -1, -2, -3
 """What may be wrong with a configuration; a number from 0 up is the node that has no parameters there."""
 
@@ -77,19 +73,7 @@ class HiddenCount(ModelError):
 
 
 class Gaussians:
-    """Gaussian nodes and counts in topological order, their numbers end to end so that those of many are found at once.
-
-    >>> x = GaussianNode((), (), np.array(1.0), np.zeros(0), np.array(1.0))
-    >>> y = GaussianNode((), (0,), np.array(0.0), np.array([2.0]), np.array(1.0))
-    >>> answer = Gaussians([x, y]).condition([0, 1], [0], {1: np.array([2.0, 7.0])}, {})
-    >>> answer.mean.round(12), answer.variance.round(12)
-    (array([[[1.],
-            [3.]]]), array([[0.2]]))
-    >>> answer = Gaussians([CountNode.of((0,), np.array([0.5, 3.0]))])
-    >>> answer = answer.condition([0], [], {0: np.array([2.0])}, {0: np.array([0, 1])}, 2)
-    >>> np.exp(answer.log_density[:, 0]).round(6)
-    array([0.075816, 0.224042])
-    """
+    """Gaussian nodes and counts in topological order, their numbers end to end so that those of many are found at once."""
 
     def __init__(self, nodes: Sequence[GaussianNode]) -> None:
         self.nodes = tuple(nodes)
@@ -135,26 +119,21 @@ class Gaussians:
             counted = np.array([t in self._counts for t in targets], bool)
             lost = counted & (np.abs(answer.root) < 2.0 * np.sqrt(NO_VARIANCE))
             answer = answer._replace(root=np.where(lost, 0.0, answer.root))
-        for m in counts:
-            answer = self._weigh_counts(answer, m, values[m], configurations)
+        for m in counts:  # the probability of observed counts
+            index = self._places([m], configurations, len(answer.trouble))[0]
+            lost = np.isnan(self._counts[m].intercept.reshape(-1)[index])
+            trouble = np.where(lost & (answer.trouble == FINE), m, answer.trouble)
+            logs, log_variance = self._counts[m].weight(values[m], index)
+            logs = np.where((trouble == FINE)[:, None], logs, np.nan)
+            # what a log-density has beside −½ ln 2πv of each node: of a count there is no other use for it
+            distance = answer.distance - 2.0 * logs - LOG_2PI - log_variance
+            answer = answer._replace(log_density=answer.log_density + logs, distance=distance, trouble=trouble)
         return answer
-
-    def _weigh_counts(self, answer: Conditioned, m: int, counts: Array, configurations: Configurations) -> Conditioned:
-        """The same with the probability of observed counts.
-
-        `distance` is what a log-density has beside −½ ln 2πv of each node: of a count there is no other use for it.
-        """
-        index = self._places([m], configurations, len(answer.trouble))[0]
-        lost = np.isnan(self._counts[m].intercept.reshape(-1)[index])
-        trouble = np.where(lost & (answer.trouble == FINE), m, answer.trouble)
-        logs, log_variance = self._counts[m].weight(counts, index)
-        logs = np.where((trouble == FINE)[:, None], logs, np.nan)
-        distance = answer.distance - 2.0 * logs - LOG_2PI - log_variance
-        return answer._replace(log_density=answer.log_density + logs, distance=distance, trouble=trouble)
 
     def _propagate(
         self, members: Sequence[int], values: Mapping[int, Array], configurations: Configurations, size: int, rows: int
-    ) -> _Spread:
+    ) -> tuple[Array, Array, Ints]:
+        """μ [members, configurations, rows], A [members, configurations, noises], and what is wrong [configurations]."""
         place = {m: i for i, m in enumerate(members)}
         intercept, variance, coefficients, trouble = self._parameters(members, configurations, size)
         mean, loadings = np.empty((len(members), size, rows)), np.zeros((len(members), size, len(members)))
@@ -172,7 +151,7 @@ class Gaussians:
                         row[:, : p + 1] += slope * loadings[p, :, : p + 1]
                 row[:, i] = noise[i]
         trouble[~np.isfinite(mean).all(axis=(0, 2)) & (trouble == FINE)] = OVERFLOW
-        return _Spread(mean, loadings, trouble)
+        return mean, loadings, trouble
 
     def _parameters(self, members: Sequence[int], configurations: Configurations, size: int) -> tuple[Array, Array, Array, Ints]:
         """Intercepts and variances [members, configurations], coefficients [edges, configurations], and for each configuration
@@ -204,23 +183,23 @@ class Gaussians:
         return index
 
 
-class _Spread(NamedTuple):
-    """μ [members, configurations, rows], A [members, configurations, noises], and what is wrong [configurations]."""
-
-    mean: Array
-    loadings: Array
-    trouble: Ints
-
-
 def _condition(
-    spread: _Spread, members: Sequence[int], targets: Sequence[int], values: Mapping[int, Array], joint: bool
+    spread: tuple[Array, Array, Ints], members: Sequence[int], targets: Sequence[int], values: Mapping[int, Array], joint: bool
 ) -> Conditioned:
     mean, loadings, trouble = spread
     place = {m: i for i, m in enumerate(members)}
     seen, asked = [m for m in members if m in values], [place[t] for t in targets]
     k, chosen = len(seen), [*(place[m] for m in seen), *asked]
-    columns, scale = _unit_columns(np.transpose(loadings[chosen], (1, 2, 0)), trouble)
-    triangles = _triangles(columns, k, joint)
+    columns = np.transpose(loadings[chosen], (1, 2, 0))
+    # Columns of length 1, and what their lengths were. A column too long for a number is trouble.
+    peak = np.abs(columns).max(axis=1, initial=0.0)
+    lost = ~np.isfinite(peak).all(axis=1)
+    if lost.any():
+        trouble[lost & (trouble == FINE)] = OVERFLOW
+        columns, peak = np.where(lost[:, None, None], np.eye(*columns.shape[1:]), columns), np.where(lost[:, None], 1.0, peak)
+    columns = columns / peak[:, None, :]
+    length = np.sqrt((columns * columns).sum(axis=1))
+    triangles, scale = _triangles(columns / length[:, None, :], k, joint), peak * length
     R_ee = triangles[0][:, :k, :k]
     collinear = np.any(np.abs(np.diagonal(R_ee, axis1=1, axis2=2)) < SMALLEST, axis=1)
     trouble[collinear & (trouble == FINE)] = COLLINEAR
@@ -238,18 +217,6 @@ def _condition(
     roots = [R[:, k:, k:] if joint else np.sqrt((R[:, k:, k:] ** 2).sum(axis=1, keepdims=True)) for R in triangles]
     root = np.concatenate(roots, axis=2) * scale[:, None, k:]
     return Conditioned(np.swapaxes(shift, 1, 2) + np.transpose(mean[asked], (1, 2, 0)), root, log_density, distance, trouble)
-
-
-def _unit_columns(columns: Array, trouble: Ints) -> tuple[Array, Array]:
-    """Columns of length 1, and what their lengths were. A column too long for a number is trouble."""
-    peak = np.abs(columns).max(axis=1, initial=0.0)
-    lost = ~np.isfinite(peak).all(axis=1)
-    if lost.any():
-        trouble[lost & (trouble == FINE)] = OVERFLOW
-        columns, peak = np.where(lost[:, None, None], np.eye(*columns.shape[1:]), columns), np.where(lost[:, None], 1.0, peak)
-    columns = columns / peak[:, None, :]
-    length = np.sqrt((columns * columns).sum(axis=1))
-    return columns / length[:, None, :], peak * length
 
 
 def _triangles(columns: Array, k: int, joint: bool) -> list[Array]:

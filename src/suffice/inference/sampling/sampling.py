@@ -20,13 +20,10 @@ from suffice.registry import Named
 
 FEW = 100
 """Draws worth fewer independent ones than this deserve a note."""
-
 BATCHES = 20
 """A chain is cut into so many batches, a short one into fewer, of at least as many draws as there are batches."""
-
 FAR = 1.1
 """Chains with a larger R-hat than this have not met, …"""
-
 APART = 1e-4
 """… and neither have those whose means would lie so far apart with a smaller chance than this if they had."""
 
@@ -106,12 +103,6 @@ class Weighted:
 
     Its standard error is √(Σ w² (f − mean)²) / Σ w, and the effective sample size (Σ w)² / Σ w² (Owen, Monte Carlo theory,
     methods and examples, 2013, sections 9.2 and 9.3).
-
-    >>> drawn = Weighted(np.log([1.0, 1.0, 2.0]))
-    >>> drawn.weights, round(drawn.effective_sample_size, 6)
-    (array([0.25, 0.25, 0.5 ]), 2.666667)
-    >>> drawn.shares(np.array([0, 1, 1]), 2).mean
-    array([0.25, 0.75])
     """
 
     def __init__(self, log_weights: Array) -> None:
@@ -141,10 +132,6 @@ class Chained:
     chains if it is larger: chains that have not met may each look settled. Few chains tell their own spread badly: where they
     have not met, the error is that of Student's t with as many degrees of freedom. The effective sample size is what
     independent draws would need for the same error (Geyer 1992, Statistical Science 7, p. 473).
-
-    >>> drawn = Chained(n_chains=2, length=4)
-    >>> drawn.mean(np.array([1.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 1.0])).mean
-    1.5
     """
 
     def __init__(self, n_chains: int, length: int) -> None:

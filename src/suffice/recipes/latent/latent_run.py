@@ -21,7 +21,6 @@ from suffice.output.display import OneTable
 from suffice.scores import BIC
 from suffice.structure.undirected.selection import HeldOut
 
-
 SHOWN = 8
 """Columns of each kind that a table of classes shows."""
 
