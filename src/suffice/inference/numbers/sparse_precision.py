@@ -205,7 +205,7 @@ class _Descent:
 
     def _sweep(self, sweeps: Sweeps, first: Ints, rows: Ints) -> None:
         """Coordinate descent on the quadratic model of f."""
-        from suffice.kernels.regressions.lassos import direction_sweep
+        from suffice.kernels.regressions.undirected import direction_sweep
 
         for _ in range(sweeps.most):
             moved, size = direction_sweep(self.S, self.W, self.theta, self.L, first, rows, self.D, self.U, self.column)

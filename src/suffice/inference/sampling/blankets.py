@@ -92,14 +92,14 @@ class Blankets:
 
     def pseudo_of_tables(self, tables: LocalTables, logs: Array) -> tuple[float, Array]:
         """The same of cases that each node has for itself."""
-        from suffice.kernels.regressions.blankets import pseudo
+        from suffice.kernels.inference.draws import pseudo
 
         where, gradient = (tables.own, tables.cases, tables.weight_start), np.zeros(len(logs))
         return pseudo(tables.cells, *where, tables.weights, logs, *self._graph(tables.column), gradient), gradient
 
     def sweep(self, columns: Codes, logs: Array, seed: int, step: int) -> None:
         """Draw each node in turn given the others, in all chains: `columns` changes."""
-        from suffice.kernels.regressions.blankets import sweep
+        from suffice.kernels.inference.draws import sweep
 
         n = columns.shape[1]
         low, high = key_of(seed, step)
@@ -124,7 +124,7 @@ class Blankets:
 
     def counts(self, columns: Codes) -> Array:
         """How many of the cases fall into each cell of each table."""
-        from suffice.kernels.regressions.blankets import tally
+        from suffice.kernels.inference.draws import tally
 
         offset, first, member, step = self._tables
         n, counts = columns.shape[1], np.zeros(int(self.table_start[-1]))

@@ -87,7 +87,7 @@ class LayerUnits:
 
     def draw(self, x: Floats, bias: Floats, key: Key, states: Floats, scale: float = 1.0) -> None:
         """Draw the layer given its field, scale x + bias; x becomes what is expected."""
-        from suffice.kernels.regressions.rbm import draw_bits, draw_groups, draw_numbers
+        from suffice.kernels.inference.draws import draw_bits, draw_groups, draw_numbers
 
         by = np.float32(scale)
         if self.n_bits:
@@ -275,7 +275,7 @@ def log_mean(logs: Array) -> LogNormaliser:
 
 def _log_weights(machine: Machine, m: Array, chains: int, temperatures: int, seed: int, start: int) -> Array:
     """Of chains from the visible fields m, which is the machine's start of this number."""
-    from suffice.kernels.regressions.rbm import gains
+    from suffice.kernels.inference.draws import gains
 
     units, (w, _, c) = machine.units, machine.floats
     first = 2 * temperatures * start  # the number of its first draws

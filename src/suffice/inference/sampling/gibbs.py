@@ -127,7 +127,7 @@ class Walker:
 
     def _sweep(self, state: tuple[Ints, Ints, Ints, Array], trace: Trace, rng: np.random.Generator) -> None:
         """Move the state on, as often as there is room to record."""
-        from suffice.kernels.inference.gibbs import walk
+        from suffice.kernels.inference.draws import walk
 
         n, weights = len(trace.cells), np.empty(int(self._sizes.max(initial=1)))
         uniforms, normals = rng.random(n * len(self._free)), rng.standard_normal(n * len(self._free_reals))

@@ -45,8 +45,8 @@ SECONDS = 0.0004
 
 TOGETHER = (
     ("messages.run", "arrangement.arrange_parts", "parts.order_parts", "parts.find_parts"),
-    ("bitmaps.count_groups", "orders.climb_orders", "local_scores.set_terms", "bitmaps.expand", "local_scores.prune"),
-    ("expectations.list_completions", "bucket_trees.expect", "bucket_trees.compile_shapes", "components.reduce_rows"),
+    ("bitmaps.count_groups", "greedy.climb_orders", "local_scores.set_terms", "bitmaps.expand", "local_scores.prune"),
+    ("expectations.list_completions", "bucket_trees.expect", "bucket_trees.compile_shapes", "count.reduce_rows"),
 )
 """Kernels that the same call needs: where one is compiled, the others are compiled beside it, in another process."""
 

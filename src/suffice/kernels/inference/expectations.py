@@ -1,6 +1,6 @@
 """Expected tables of incomplete rows under a finite network, for any sets of variables, and scores of such tables.
 
-The missing cells of a row fall into components, as in `kernels.components`. Component d has k = start[d+1] − start[d] cells, and
+The missing cells of a row fall into components, as in `kernels.counting`. Component d has k = start[d+1] − start[d] cells, and
 a list of completions, the t-th with the probability p[at[d] + t] and the states from digits[digit_at[d] + t * k] on.
 
 In `codes` [variable, row] a state is its number, and a missing cell is ~c, where c is its number among those of all components.
@@ -32,7 +32,7 @@ ROWS = 4096
 def list_completions(first, last, components, tables, count, digits, p):
     """List the completions of components first … last−1 with their probabilities; −1, or the first one that has none.
 
-    Components are the records of `kernels.components`; `logs` has ln of all tables.
+    Components are the records of `kernels.counting`; `logs` has ln of all tables.
     Depth first: a family is multiplied in where its last missing member is set, and what has become 0 is not followed.
     """
     shapes, shape_at, records, record_at, record_shape = components

@@ -144,7 +144,7 @@ class CliqueTree:
 
     def fit(self, target: Array, method: IPF, check: Any = None, max_iter: int | None = None) -> Cycles:
         """Cycles from the uniform distribution on, until the margins are `target`, shares of 1."""
-        from suffice.kernels.inference.ipf import ipf_cycle
+        from suffice.kernels.regressions.undirected import ipf_cycle
 
         if self.n_cells > MAX_TABLES:
             raise TooLarge(
