@@ -19,10 +19,7 @@ from suffice.kernels.compiler.compiling import CALLED, Kernel, announce, kernels
 
 __all__ = ["ESSENTIAL", "Kernel", "announce", "compile_kernel", "kernel", "nb", "warm"]
 
-ESSENTIAL = (
-    *("messages", "arrangement", "parts", "count"),
-    *("bitmaps", "local_scores", "greedy", "bucket_trees"),
-)
+ESSENTIAL = ("messages", "arrangement", "parts", "count", "bitmaps", "greedy", "bucket_trees")
 """Modules of which questions, fits, searches and EM of finite networks have their kernels."""
 
 

@@ -202,17 +202,14 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
     def _optimize_final_module(self) -> None:
         """Loops are not unrolled: those that matter are vectorised, and others run as fast, but take longer to compile."""
         if any(f.name.startswith("NRT_") for f in self._final_module.functions):
-            self._prune()
+            # Counts of references that cancel are left out, as by numba: functions are inlined a first time for it.
+            passes = self._codegen._module_pass_manager(loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap")
+            passes, *own = passes if isinstance(passes, tuple) else (passes,)  # the second since numba 0.62
+            passes.run(self._final_module, *own)
         options = create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False
         builder = create_pass_builder(self._codegen._tm, options)
         builder.getModulePassManager().run(self._final_module, builder)
-
-    def _prune(self) -> None:
-        """Leave out the counts of references that cancel, as numba does: functions are inlined a first time for it."""
-        passes = self._codegen._module_pass_manager(loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap")
-        passes, *builder = passes if isinstance(passes, tuple) else (passes,)  # the second since numba 0.62
-        passes.run(self._final_module, *builder)
 
 
 class Linked(Whole):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from suffice.kernels import kernel, nb
-from suffice.kernels.counting.local_scores import rising
+from suffice.kernels.counting.bitmaps import rising
 
 _ints, _floats, _small = nb.int64[::1], nb.float64[::1], nb.int32[::1]
 _records, _tables = nb.types.Tuple((_small, _ints, _small, _ints, _ints)), nb.types.Tuple((*4 * (_ints,), _floats))
