@@ -16,10 +16,9 @@ from suffice.inference.finite.logs import (
     summed_to,
     weigh_factors,
 )
-from suffice.inference.finite.network import CountNode, DensityNode, GaussianNode, Network, log_poisson, strides
+from suffice.inference.finite.network import Network, steps, strides
 from suffice.inference.finite.questions import most_probable, posterior
-from suffice.inference.finite.tree import steps
-from suffice.inference.numbers.gaussian import Gaussians
+from suffice.inference.numbers.gaussian import CountNode, DensityNode, GaussianNode, Gaussians, log_poisson
 from suffice.inference.numbers.hybrid import blocks
 from suffice.inference.numbers.sparse_precision import sparse_precision
 from suffice.inference.sampling.blankets import Blankets

@@ -21,9 +21,8 @@ from suffice.incomplete import finite
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import Reduce
 from suffice.inference.finite.junction_tree import JunctionTree
-from suffice.inference.finite.network import NONE, Network
+from suffice.inference.finite.network import NONE, Network, arrange, complete_order, greedy_order, part_of
 from suffice.inference.finite.questions import TOO_LARGE, in_rows
-from suffice.inference.finite.tree import arrange, complete_order, greedy_order, part_of
 
 BINARY = "variable {} {{ type discrete [2] {{ a, b }}; }}\n"
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.errors.remedies import BY_WEIGHTING
-from suffice.inference.finite.network import HINTED, NONE, Array, Ints, Network, Soft
-from suffice.inference.finite.tree import n_cells, relevant_part, steps
+from suffice.inference.finite.network import HINTED, NONE, Array, Ints, Network, Soft, n_cells, relevant_part, steps
 
 MAX_CELLS = 2**27
 """A product is held whole here; more cells than this (1 GiB) are refused; half as many of several rows, which can be parted."""

@@ -2,18 +2,20 @@
 probable explanations: of all that is not observed (MPE), or of some variables with the others summed out (MAP).
 
 Row by row the part of the network is found that a question depends on, a program is made for each different part, and all
-programs are run. What that cannot do is done with more time for a good order, or by logs.
+programs are run. What that cannot do is done with more time for a good order, or by logs. Long work has a thread of its own, so
+that Ctrl-C is heard while a kernel runs.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,10 +23,9 @@ import numpy.typing as npt
 
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.errors.remedies import BY_SAMPLING
-from suffice.inference.finite import tree as trees
+from suffice.inference.finite import network as nets
 from suffice.inference.finite.logs import NEVER, SAFE, Elimination, LogFactor, Weighed, factors_at, log_sum, shares, weigh_factors
-from suffice.inference.finite.network import Array, Ints, Network
-from suffice.inference.finite.tree import Bytes, Tree
+from suffice.inference.finite.network import Array, Bytes, Ints, Network, Tree
 
 MOST_VARIABLES = 2500
 """Larger networks are asked one question at a time: room for the links of all pairs is not kept for them."""
@@ -197,6 +198,34 @@ def _answer(
     desks.append(desk)
 
 
+T = TypeVar("T")
+
+LONG = 2e8
+"""Cells of a tree from which on running it takes so long that somebody may want to stop it."""
+
+
+def interruptible(work: Callable[[], T], cells: float) -> T:
+    """The result of `work`; if it is long, a KeyboardInterrupt is raised at once, and the work left to end by itself."""
+    if cells < LONG or threading.current_thread() is not threading.main_thread():
+        return work()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.1)
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
 def posteriors(
     network: Network,
     targets: Sequence[int],
@@ -223,7 +252,7 @@ def posteriors(
         tree = made[key]
         room, found = room_for(tree, tree.n_numbers(codes)), RowAnswers(np.ones((1, cells)), np.empty(1), np.empty(1, np.uint8))
         asked = (ROOT if len(targets) else ALONE, codes, line, room, found)
-        trees.interruptible(partial(run_tree, tree, *asked), tree.cells(codes))
+        interruptible(partial(run_tree, tree, *asked), tree.cells(codes))
         probs[r], log_prob[r] = found.probs[0], found.log_prob[0]
         if found.doubtful(logs)[0]:  # by logs, slow and sure, where floats do not reach
             order = [v for v in tree.free_variables(codes) if v not in targets]
@@ -234,11 +263,11 @@ def posteriors(
 
 def _tree_for(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints) -> Tree:
     """A tree for a question and all others in which the same variables are observed; refused where it would be too large."""
-    part = trees.relevant_part(network, targets, seeds, codes)
-    found = trees.greedy_order(network, part)
-    tree = trees.arrange(network, part, found.order)
+    part = nets.relevant_part(network, targets, seeds, codes)
+    found = nets.greedy_order(network, part)
+    tree = nets.arrange(network, part, found.order)
     numbers = tree.n_numbers(codes)
-    if 8.0 * numbers > trees.MAX_BYTES or found.cells > trees.MAX_CELLS:
+    if 8.0 * numbers > nets.MAX_BYTES or found.cells > nets.MAX_CELLS:
         raise TooLarge(
             f"the answer needs products of {found.cells:.3g} cells, of {tree.widest} variables at once, and tables of "
             f"{bytes_in_words(8.0 * numbers)}: too much; {BY_SAMPLING}"
@@ -252,7 +281,7 @@ def in_logs(
     """Variables of some factors taken out in an order, the last of them by maxima."""
     with np.errstate(divide="ignore"):
         some = factors_at(network, factors, codes[None], np.log(tables) if logs is None else logs)
-    return Elimination(some, trees.steps((f.scope for f in some), network.sizes, order), network.sizes, n_maximised)
+    return Elimination(some, nets.steps((f.scope for f in some), network.sizes, order), network.sizes, n_maximised)
 
 
 class Posterior(NamedTuple):
@@ -319,11 +348,11 @@ def best_codes(network: Network, targets: Sequence[int], codes: Ints, factors: S
     network, needed = w.network, w.codes.copy()
     needed[list(targets)] = 0  # as if observed, so that nothing above them is barren
     asked = np.asarray(targets, np.int64)
-    part = trees.part_of(network, trees.relevant_part(network, (), network.all_factors, needed).factors, codes, asked)
+    part = nets.part_of(network, nets.relevant_part(network, (), network.all_factors, needed).factors, codes, asked)
     n_summed = len(part.variables) - part.n_kept
-    order = trees.greedy_order(network, part if n_summed else replace(part, n_kept=0)).order
+    order = nets.greedy_order(network, part if n_summed else replace(part, n_kept=0)).order
     if n_summed:  # the greedy order says nothing of what comes after the sums
-        order = trees.complete_order(network, part, order[:n_summed]).order
+        order = nets.complete_order(network, part, order[:n_summed]).order
     found = in_logs(network, part.factors, part.variables[order].tolist(), codes, w.tables, w.logs, part.n_kept)
     chosen = found.best()
     return np.array([chosen[t] for t in asked.tolist()], np.int64), float(found.joint(())[0]) + w.log_scale

@@ -16,13 +16,15 @@ Accuracy and Stability of Numerical Algorithms, 2nd ed., §19.4).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from suffice.basis.arrays import Array, Ints
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError
-from suffice.inference.finite.network import NO_VARIANCE, Array, CountNode, GaussianNode, Ints
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 CELLS = 2**22
@@ -31,11 +33,112 @@ FEW = 32
 """So many targets share a decomposition where their covariances are not asked for."""
 SMALLEST = 1e-10
 """Evidence whose standard deviation given the other evidence is a smaller share of its own than this is collinear."""
+NO_VARIANCE = 1e-300
+"""The variance of a count of rate 0, which is always 0: a Gaussian node has some."""
 FINE, COLLINEAR, OVERFLOW = -1, -2, -3
 """What may be wrong with a configuration; a number from 0 up is the node that has no parameters there."""
 
 Configurations = Mapping[int, int | Ints]
 """For each finite variable its code: one for all configurations, or one for each."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianNode:
+    """p(y | u, x) = Normal(intercept[u] + coefficients[u]·x, variance[u]).
+
+    u are finite variables and x real ones, both by number: `finite_parents` count within the finite network,
+    `real_parents` among the Gaussian nodes. Arrays have one axis per finite parent, coefficients one more for x.
+    NaN means that a configuration has no parameters.
+    """
+
+    finite_parents: tuple[int, ...]
+    real_parents: tuple[int, ...]
+    intercept: Array
+    coefficients: Array
+    variance: Array
+
+    @property
+    def never_zero(self) -> bool:
+        """Whether no value is ruled out by a configuration."""
+        return True
+
+    @property
+    def complete(self) -> bool:
+        """Whether every configuration has parameters, by which every number is possible."""
+        return self.never_zero and not any(np.isnan(a).any() for a in (self.intercept, self.coefficients, self.variance))
+
+
+@dataclass(frozen=True, eq=False)
+class CountNode(GaussianNode):
+    """p(n | u) = Poisson(rates[u]), u finite variables by number; NaN means that a configuration has no rate.
+
+    An observed count weighs the configurations of its finite parents, and is a constant to its children, as any observed number
+    is. One that is not observed is barren, or asked for: then all that is said of it here is its mean and its variance, both λ.
+    So a count is a Gaussian node with these moments, but for the probability of its value.
+    """
+
+    @classmethod
+    def of(cls, finite_parents: tuple[int, ...], rates: Array) -> CountNode:
+        return cls(finite_parents, (), rates, np.zeros((*rates.shape, 0)), np.maximum(rates, NO_VARIANCE))
+
+    @property
+    def rates(self) -> Array:
+        return self.intercept
+
+    @property
+    def never_zero(self) -> bool:
+        return bool((self.rates > 0.0).all())
+
+    def weight(self, counts: Array, index: Ints) -> tuple[Array, Array]:
+        """ln p(counts) in some configurations, [configurations, rows], and the logarithm of the variance that a Gaussian would
+        have; NaN where a configuration has no rate."""
+        rates = self.rates.reshape(-1)[index][:, None]
+        return log_poisson(counts, rates), np.log(np.maximum(rates, NO_VARIANCE))
+
+
+@dataclass(frozen=True, eq=False)
+class DensityNode(CountNode):
+    """A number of any distribution whose value is known before: all that is held of p(n | u) is its logarithm at that value.
+
+    It must be observed, or barren.
+    """
+
+    @classmethod
+    def of(cls, finite_parents: tuple[int, ...], logs: Array) -> DensityNode:
+        return cls(finite_parents, (), logs, np.zeros((*logs.shape, 0)), np.ones(logs.shape))
+
+    @property
+    def never_zero(self) -> bool:
+        return bool((self.intercept > -np.inf).all())
+
+    def weight(self, counts: Array, index: Ints) -> tuple[Array, Array]:
+        shape = (len(index), len(counts))
+        return np.broadcast_to(self.intercept.reshape(-1)[index][:, None], shape), np.zeros(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class DistributionNode(CountNode):
+    """A number of any distribution given finite variables: its means and variances, and ln p of values in some configurations."""
+
+    log_prob: Callable[[Ints, Array], Array]
+
+    @classmethod
+    def of(  # type: ignore[override]
+        cls, finite_parents: tuple[int, ...], means: Array, variances: Array, log_prob: Callable[[Ints, Array], Array]
+    ) -> DistributionNode:
+        return cls(finite_parents, (), means, np.zeros((*means.shape, 0)), np.maximum(variances, NO_VARIANCE), log_prob)
+
+    @property
+    def never_zero(self) -> bool:
+        return bool((self.variance > NO_VARIANCE).all())
+
+    def weight(self, counts: Array, index: Ints) -> tuple[Array, Array]:
+        return self.log_prob(index, counts), np.log(self.variance.reshape(-1)[index])[:, None]
+
+
+def log_poisson(n: Array, rates: Array) -> Array:
+    """ln p(n) at a rate λ: n ln λ − λ − ln n!; at the rate 0 only n = 0 is possible."""
+    return np.asarray(sc.xlogy(n, rates) - rates - sc.gammaln(n + 1.0))
 
 
 class Conditioned(NamedTuple):

@@ -26,9 +26,9 @@ import numpy as np
 from suffice.errors import ModelError, TooLarge
 from suffice.inference.finite.junction_tree import JunctionTree, VariableMarginals, marginals_of
 from suffice.inference.finite.logs import NEVER, LogFactor, likelihood_factors
-from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network, Soft
+from suffice.inference.finite.network import NONE, Array, Ints, Network, Soft
 from suffice.inference.finite.questions import MostProbableCodes, best_codes, posterior
-from suffice.inference.numbers.gaussian import FINE, LOG_2PI, Conditioned, Configurations, Gaussians
+from suffice.inference.numbers.gaussian import FINE, LOG_2PI, Conditioned, Configurations, GaussianNode, Gaussians
 
 MAX_CONFIGURATIONS = 2**17
 """No more configurations of finite variables than this are gone through."""

@@ -17,7 +17,8 @@ import numpy as np
 from suffice.basis.arrays import Bools
 from suffice.errors import TooLarge
 from suffice.errors.remedies import WEIGHTING
-from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network, strides
+from suffice.inference.finite.network import NONE, Array, Ints, Network, strides
+from suffice.inference.numbers.gaussian import GaussianNode
 from suffice.inference.sampling.sampling import Average, Chained
 
 RANDOM = 2**20

@@ -20,7 +20,7 @@ from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError, TooLarge, bytes_in_words, whole
 from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.graphs import Graph
-from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
+from suffice.inference.finite.network import COMPILING, greedy_order, part_of, steps
 from suffice.models.undirected.log_linear import Names
 from suffice.models.undirected.terms import Terms
 
