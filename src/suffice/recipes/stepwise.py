@@ -284,11 +284,9 @@ class StepwiseDetails:
 
 
 class Interactions:
-    """The log-likelihoods of hierarchical models at their maximum, each table and each prime part once.
-
-    Where a maximum is on the boundary, so that weights run off to infinity, it is approached from below: `CYCLES` come to within
-    about 0.1 of it on the data of `asia`, where all rows are 10,000.
-    """
+    """The log-likelihoods of hierarchical models at their maximum, each table and each prime part once. Where a maximum is on the
+    boundary, so that weights run off to infinity, it is approached from below: `CYCLES` come to within about 0.1 of it on the
+    data of `asia`, where all rows are 10,000."""
 
     def __init__(self, data: Any, variables: dict[str, Finite], threads: int | None = None) -> None:
         self.data, self.variables, self.threads = data, variables, threads

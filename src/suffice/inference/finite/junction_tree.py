@@ -41,10 +41,8 @@ FEW_CELLS = 5_000
 
 
 class VariableMarginals(NamedTuple):
-    """p(v | evidence) of every variable, one after another: those of variable v are `probs[start[v]:start[v + 1]]`.
-
-    Where the evidence is impossible, `log_prob` is −inf and the probabilities are NaN.
-    """
+    """p(v | evidence) of every variable, one after another: those of variable v are `probs[start[v]:start[v + 1]]`. Where the
+    evidence is impossible, `log_prob` is −inf and the probabilities are NaN."""
 
     probs: Array
     start: Ints
@@ -99,10 +97,8 @@ class JunctionTree:
         return marginals_of(self.network, codes, factors, lambda: self)
 
     def marginals_in_rows(self, tables: Array) -> Array:
-        """p(v) of every variable v, nothing observed, for each line of tables instead of the network's: [lines, states].
-
-        A line whose tables rule everything out answers NaN. Digits of probabilities that are hardly above 0 may be lost.
-        """
+        """p(v) of every variable v, nothing observed, for each line of tables instead of the network's: [lines, states]. A line
+        whose tables rule everything out answers NaN. Digits of probabilities that are hardly above 0 may be lost."""
         nothing = self.network.no_evidence()
         whole = Network.of(self.network.sizes, [(scope, NONE, table) for scope, _, table in self.network.factors()])
         found = questions.in_rows(whole, (), whole.all_factors, np.asarray(nothing[None], np.int32), tables, whole.starts)

@@ -53,11 +53,8 @@ def log_sum(logs: Array, axes: int | tuple[int, ...]) -> Array:
 
 
 class Elimination:
-    """Variables taken out of Π φ step by step: summed out, or, the last `n_maximised` of them, maximised.
-
-    `scopes` are those of `steps`. Of one row the steps can be gone through backwards: for marginals, for what is most probable,
-    for draws.
-    """
+    """Variables taken out of Π φ step by step: summed out, or, the last `n_maximised` of them, maximised. `scopes` are those of
+    `steps`. Of one row the steps can be gone through backwards: for marginals, for what is most probable, for draws."""
 
     def __init__(
         self, factors: Iterable[LogFactor], scopes: Sequence[tuple[int, ...]], sizes: Ints, n_maximised: int = 0
@@ -100,10 +97,8 @@ class Elimination:
         return result
 
     def joints(self) -> Iterator[tuple[int, Array]]:
-        """p(scope of a step's product | evidence) of each step, the last one first, if all are summed out.
-
-        Backwards: it is its share of what it became, times the probability of that.
-        """
+        """p(scope of a step's product | evidence) of each step, the last one first, if all are summed out. Backwards: it is its
+        share of what it became, times the probability of that."""
         known = {i: np.ones(()) for i, _ in self._joined[-1]}
         for i in range(len(self.scopes) - 1, -1, -1):
             scope, logs = self.scopes[i], self.product(i)[0]
@@ -194,11 +189,9 @@ def factors_at(network: Network, numbers: Iterable[int], codes: Ints, log_tables
 
 
 def log_factors(network: Network, codes: Ints, needed: Sequence[int] = ()) -> list[LogFactor]:
-    """The factors of a network at what is observed, for rows that all observe the same variables.
-
-    `codes` has a line per row. Distributions of variables that nothing depends on are left out: neither they nor a child
-    of theirs is observed or `needed`.
-    """
+    """The factors of a network at what is observed, for rows that all observe the same variables. `codes` has a line per row.
+    Distributions of variables that nothing depends on are left out: neither they nor a child of theirs is observed or
+    `needed`."""
     hinted = codes[0].copy()
     hinted[[v for v in needed if hinted[v] < 0]] = HINTED
     part = relevant_part(network, (), network.all_factors, hinted)
@@ -226,10 +219,8 @@ NEVER = float("-inf")
 
 
 class Weighed(NamedTuple):
-    """A network whose tables have factors in them, codes that tell of it, and ln of what was divided out of the factors.
-
-    `logs` are those of the tables, where floats do not hold them.
-    """
+    """A network whose tables have factors in them, codes that tell of it, and ln of what was divided out of the factors. `logs`
+    are those of the tables, where floats do not hold them."""
 
     network: Network
     tables: Array
@@ -245,11 +236,9 @@ def likelihood_factors(soft: Soft) -> list[LogFactor]:
 
 
 def weigh_factors(network: Network, codes: Ints, factors: Sequence[LogFactor]) -> Weighed:
-    """Factors of one variable as part of its table, if no product might vanish; others as factors of a larger network.
-
-    Unobserved variables with changed tables get the code `HINTED`: they matter, even if nothing below them does. Where a factor
-    is 0 everywhere, the scale is −inf.
-    """
+    """Factors of one variable as part of its table, if no product might vanish; others as factors of a larger network. Unobserved
+    variables with changed tables get the code `HINTED`: they matter, even if nothing below them does. Where a factor is 0
+    everywhere, the scale is −inf."""
     scale, tables, seen = 0.0, network.tables, codes
     more: list[tuple[tuple[int, ...], Array]] = []
     for scope, values in absorb_factors(factors):

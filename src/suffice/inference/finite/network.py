@@ -299,10 +299,8 @@ class Order(NamedTuple):
 
 
 class GreedyOrders:
-    """Greedy orders of a part, made one after the other: the best so far, and how many steps all of them took.
-
-    How many are made is a matter of steps and of the cells to be saved, never of the clock.
-    """
+    """Greedy orders of a part, made one after the other: the best so far, and how many steps all of them took. How many are made
+    is a matter of steps and of the cells to be saved, never of the clock."""
 
     def __init__(self, network: Network, part: NetworkPart, seed: int = 1) -> None:
         n, m = network.n_variables, len(part.variables)
@@ -341,10 +339,8 @@ def greedy_order(network: Network, part: NetworkPart, *, worth: float = ASKING, 
 
 
 def complete_order(network: Network, part: NetworkPart, first: Iterable[int]) -> Order:
-    """These variables first, then the others, each time the one with the smallest table; kept ones come last, likewise.
-
-    With sets and a heap, for what is too large for links of all pairs.
-    """
+    """These variables first, then the others, each time the one with the smallest table; kept ones come last, likewise. With sets
+    and a heap, for what is too large for links of all pairs."""
     sizes, done = network.sizes[part.variables], list(first)
     rest = [v for v in range(len(sizes)) if v not in set(done)]
     kept = ([v for v in rest if v >= part.n_kept], [v for v in rest if v < part.n_kept])
@@ -354,10 +350,8 @@ def complete_order(network: Network, part: NetworkPart, first: Iterable[int]) ->
 
 
 def steps(scopes: Iterable[Iterable[int]], sizes: Ints, first: Iterable[int], *then: Collection[int]) -> list[tuple[int, ...]]:
-    """The scope of each product that takes a variable out of factors with these scopes, that variable last.
-
-    The variables `first` are taken out in their order, those of each set that follows by the smallest product.
-    """
+    """The scope of each product that takes a variable out of factors with these scopes, that variable last. The variables `first`
+    are taken out in their order, those of each set that follows by the smallest product."""
     first, size, result = list(first), sizes.tolist(), []
     around: dict[int, set[int]] = {v: {v} for group in (first, *then) for v in group}
     for scope in map(set, scopes):

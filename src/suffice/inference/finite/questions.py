@@ -41,7 +41,6 @@ ROOT, ALONE, MARGINALS, FACTORS = 0, 1, 2, 3
 """What is wanted (`kernels.messages`)."""
 DONE, TOO_LARGE, UNCERTAIN, IMPOSSIBLE = 0, 1, 2, 3
 """What became of a row."""
-
 MAX_JOINT = 2**27
 """No joint has more cells than this: 1 GiB of numbers."""
 
@@ -237,10 +236,8 @@ def posteriors(
     absolute: bool = False,
 ) -> tuple[Array, Array]:
     """p(targets | each row), and ln of its normaliser: what programs cannot do by a tree for each set of observed variables.
-
     `logs` are those of one line of tables that floats do not hold. If `absolute`, digits of probabilities that are hardly above 0
-    do not matter.
-    """
+    do not matter."""
     answers = in_rows(network, targets, seeds, seen, tables)
     probs, log_prob, _ = answers
     cells, made = probs.shape[1], dict[bytes, Tree]()
@@ -285,10 +282,8 @@ def in_logs(
 
 
 class Posterior(NamedTuple):
-    """p(targets | evidence), one axis per target in the order asked for, and ln p(evidence).
-
-    Where the evidence is impossible, `log_prob` is −inf and the probabilities are NaN.
-    """
+    """p(targets | evidence), one axis per target in the order asked for, and ln p(evidence). Where the evidence is impossible,
+    `log_prob` is −inf and the probabilities are NaN."""
 
     probs: Array
     log_prob: float
@@ -297,12 +292,9 @@ class Posterior(NamedTuple):
 def posterior(
     network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor] = (), *, everywhere: bool = True
 ) -> Posterior:
-    """Exactly, by elimination within the part of the network that the question depends on.
-
-    `codes` has the code of each observed variable, −1 for the others. No target may be observed. `factors` are what is known
-    besides: likelihoods of states, densities of real evidence. Less of the network is gone through if not `everywhere`: then the
-    logarithm is not that of all evidence.
-    """
+    """Exactly, by elimination within the part of the network that the question depends on. `codes` has the code of each observed
+    variable, −1 for the others. No target may be observed. `factors` are what is known besides: likelihoods of states, densities
+    of real evidence. Less of the network is gone through if not `everywhere`: then the logarithm is not that of all evidence."""
     shape = tuple(network.sizes[np.asarray(targets, np.int64)].tolist())
     if (cells := prod(shape)) > MAX_JOINT:
         raise TooLarge(
@@ -321,10 +313,7 @@ def posterior(
 
 class MostProbableCodes(NamedTuple):
     """The most probable codes of the targets together, ln p(targets, evidence), ln p(evidence), and the values of targets that
-    are numbers, with which the logs are of densities.
-
-    Where the evidence is impossible the codes are −1 and both logs −inf.
-    """
+    are numbers, with which the logs are of densities. Where the evidence is impossible the codes are −1 and both logs −inf."""
 
     codes: Ints
     log_joint: float

@@ -44,12 +44,9 @@ Configurations = Mapping[int, int | Ints]
 
 @dataclass(frozen=True, eq=False)
 class GaussianNode:
-    """p(y | u, x) = Normal(intercept[u] + coefficients[u]·x, variance[u]).
-
-    u are finite variables and x real ones, both by number: `finite_parents` count within the finite network,
-    `real_parents` among the Gaussian nodes. Arrays have one axis per finite parent, coefficients one more for x.
-    NaN means that a configuration has no parameters.
-    """
+    """p(y | u, x) = Normal(intercept[u] + coefficients[u]·x, variance[u]). u are finite variables and x real ones, both by
+    number: `finite_parents` count within the finite network, `real_parents` among the Gaussian nodes. Arrays have one axis per
+    finite parent, coefficients one more for x. NaN means that a configuration has no parameters."""
 
     finite_parents: tuple[int, ...]
     real_parents: tuple[int, ...]
@@ -98,10 +95,8 @@ class CountNode(GaussianNode):
 
 @dataclass(frozen=True, eq=False)
 class DensityNode(CountNode):
-    """A number of any distribution whose value is known before: all that is held of p(n | u) is its logarithm at that value.
-
-    It must be observed, or barren.
-    """
+    """A number of any distribution whose value is known before: all that is held of p(n | u) is its logarithm at that value. It
+    must be observed, or barren."""
 
     @classmethod
     def of(cls, finite_parents: tuple[int, ...], logs: Array) -> DensityNode:

@@ -39,10 +39,8 @@ TOGETHER = 24
 
 
 class HybridEvidence(Protocol):
-    """What is observed: codes of finite variables (−1: not), likelihoods of their states, values of real ones.
-
-    Many rows at once have a line of codes each, and for each real variable an array of values.
-    """
+    """What is observed: codes of finite variables (−1: not), likelihoods of their states, values of real ones. Many rows at once
+    have a line of codes each, and for each real variable an array of values."""
 
     @property
     def codes(self) -> Ints: ...
@@ -100,10 +98,8 @@ class GaussianBlock(NamedTuple):
 
 
 def blocks(nodes: Sequence[GaussianNode], targets: Iterable[int], observed: Collection[int]) -> list[GaussianBlock]:
-    """The blocks of targets, evidence and their ancestors; what is below both is barren.
-
-    An observed node is a constant to its children, so it hangs together with its parents only.
-    """
+    """The blocks of targets, evidence and their ancestors; what is below both is barren. An observed node is a constant to its
+    children, so it hangs together with its parents only."""
     needed = np.zeros(len(nodes), bool)
     needed[[*targets, *observed]] = True
     root = list(range(len(nodes)))
@@ -233,10 +229,8 @@ def block_of(nodes: Sequence[GaussianNode], members: Sequence[int], observed: Co
 
 
 class Mixed(NamedTuple):
-    """p(finite targets, real targets | evidence): Gaussians with weights, each with codes of the finite targets.
-
-    [components], [components, reals], [components, reals, reals], [components, finite targets], and ln p(evidence).
-    """
+    """p(finite targets, real targets | evidence): Gaussians with weights, each with codes of the finite targets. [components],
+    [components, reals], [components, reals, reals], [components, finite targets], and ln p(evidence)."""
 
     weights: Array
     means: Array

@@ -94,10 +94,8 @@ def sparse_precision(
     screen: bool = True,
     watch: Callable[[], None] = lambda: None,
 ) -> SparsePrecision:
-    """The precision Θ that minimises f, from the start of a diagonal one or from `start`, up to a duality `gap`.
-
-    Each of some `more` steps after that squares the error, of which a gap, a sum, shows nothing below its rounding.
-    """
+    """The precision Θ that minimises f, from the start of a diagonal one or from `start`, up to a duality `gap`. Each of some
+    `more` steps after that squares the error, of which a gap, a sum, shows nothing below its rounding."""
     n, begin = len(S), time.perf_counter()
     variance = np.diag(S) + np.diag(L)
     precision, covariance = np.diag(1.0 / variance), np.diag(variance)
@@ -214,9 +212,7 @@ class _Descent:
 
     def _refine(self, gradient: Array, first: Ints, rows: Ints) -> None:
         """Solve for the entries that sweeps leave other than zero, sweep again, and so on while that makes the model smaller.
-
-        Where columns are nearly collinear, sweeps alone hardly get anywhere; which entries are zero they know earlier.
-        """
+        Where columns are nearly collinear, sweeps alone hardly get anywhere; which entries are zero they know earlier."""
         value = self._model(gradient, self.D)
         for _ in range(ROUNDS):
             self.watch()
@@ -234,10 +230,8 @@ class _Descent:
         return float(np.vdot(gradient, D) + 0.5 * np.vdot(D, self.W @ D @ self.W)) + self._size(self.theta + D)
 
     def _solve(self, gradient: Array) -> Array:
-        """The minimum of the model among the matrices that are zero where theta + D is, if signs stayed as they are.
-
-        By conjugate gradients on W E W, restricted to these entries, with its inverse Θ R Θ, so restricted, to precondition.
-        """
+        """The minimum of the model among the matrices that are zero where theta + D is, if signs stayed as they are. By conjugate
+        gradients on W E W, restricted to these entries, with its inverse Θ R Θ, so restricted, to precondition."""
         W, theta, target = self.W, self.theta, self.theta + self.D
         free = target != 0.0
         E = np.where(free, self.D, -theta)

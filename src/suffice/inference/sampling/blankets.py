@@ -140,10 +140,8 @@ class Blankets:
 
 @dataclass(frozen=True, eq=False)
 class LocalTables:
-    """Cases of each node and its neighbours, with their weights: all that rows have to say of a pseudo-likelihood.
-
-    Nodes with the same numbers of states around them share the columns of their cases: every joint state, row by row.
-    """
+    """Cases of each node and its neighbours, with their weights: all that rows have to say of a pseudo-likelihood. Nodes with the
+    same numbers of states around them share the columns of their cases: every joint state, row by row."""
 
     cells: Codes
     own: Ints

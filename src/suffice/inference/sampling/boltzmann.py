@@ -195,9 +195,7 @@ class Machine:
 
     def walk(self, v: Floats, steps: int, seed: int, first: int = 0) -> Floats:
         """Visible units after so many rounds of drawing hidden from visible and visible from hidden, in place of those given.
-
-        Returns what is expected of the visible units in the last round. The draws are those of the steps from `first` on.
-        """
+        Returns what is expected of the visible units in the last round. The draws are those of the steps from `first` on."""
         w, a, c = self.floats
         hidden, x, h, expected = self.hidden_units, *(np.empty((len(v), len(c)), np.float32) for _ in range(2)), np.empty_like(v)
         for step in range(first, first + steps):

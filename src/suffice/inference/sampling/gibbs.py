@@ -48,11 +48,8 @@ class Links(NamedTuple):
 
 
 class Walker:
-    """All that the kernel needs to know of a network: made once, used by every chain.
-
-    `nodes` are the Gaussian nodes that matter; `free` and `free_reals` the variables that are drawn, `targets` and
-    `real_targets` those that are recorded.
-    """
+    """All that the kernel needs to know of a network: made once, used by every chain. `nodes` are the Gaussian nodes that matter;
+    `free` and `free_reals` the variables that are drawn, `targets` and `real_targets` those that are recorded."""
 
     def __init__(
         self,
@@ -188,11 +185,9 @@ class TableFactor(NamedTuple):
 
 
 class SummedOut(NamedTuple):
-    """Factors over the variables that are walked, and the variables that were summed out, in their order.
-
-    `factors` are those before anything was summed out. `hindered` are variables of factors whose zeros may hold the chain,
-    `slow` those of factors that hold it up so long that its errors may not tell.
-    """
+    """Factors over the variables that are walked, and the variables that were summed out, in their order. `factors` are those
+    before anything was summed out. `hindered` are variables of factors whose zeros may hold the chain, `slow` those of factors
+    that hold it up so long that its errors may not tell."""
 
     network: Network
     summed: tuple[int, ...]
@@ -333,11 +328,9 @@ class _Work:
 
 
 class Rest(NamedTuple):
-    """How cells of the targets follow from what was recorded of a walk in which some targets were summed out.
-
-    `recorded` are the walked targets, then other walked variables that targets depend on; `rows` has the distribution of the
-    summed-out targets `asked` for each configuration of the walked variables `near`. `sizes` are those of all variables.
-    """
+    """How cells of the targets follow from what was recorded of a walk in which some targets were summed out. `recorded` are the
+    walked targets, then other walked variables that targets depend on; `rows` has the distribution of the summed-out targets
+    `asked` for each configuration of the walked variables `near`. `sizes` are those of all variables."""
 
     targets: tuple[int, ...]
     recorded: tuple[int, ...]

@@ -86,10 +86,8 @@ class Gibbs(Named):
 
 class Average(NamedTuple):
     """A mean, or the probability of each of some cells; its standard error; how many independent draws would be worth as much.
-
     `agree` is False where chains have not met. `r_hat` compares the spread of all draws with that within chains: it is near 1
-    where they have (Gelman & Rubin 1992, Statistical Science 7, p. 457).
-    """
+    where they have (Gelman & Rubin 1992, Statistical Science 7, p. 457)."""
 
     mean: Any
     error: Any
@@ -99,11 +97,8 @@ class Average(NamedTuple):
 
 
 class Weighted:
-    """Independent draws with weights w: the mean of f is Σ w f / Σ w.
-
-    Its standard error is √(Σ w² (f − mean)²) / Σ w, and the effective sample size (Σ w)² / Σ w² (Owen, Monte Carlo theory,
-    methods and examples, 2013, sections 9.2 and 9.3).
-    """
+    """Independent draws with weights w: the mean of f is Σ w f / Σ w. Its standard error is √(Σ w² (f − mean)²) / Σ w, and the
+    effective sample size (Σ w)² / Σ w² (Owen, Monte Carlo theory, methods and examples, 2013, sections 9.2 and 9.3)."""
 
     def __init__(self, log_weights: Array) -> None:
         weights = np.exp(log_weights - log_weights.max())
@@ -190,11 +185,9 @@ class Chained:
         return values.reshape(self.n_chains, -1)[:, self.length - n * self.batch :].reshape(self.n_chains, n, self.batch)
 
     def _error(self, by_batch: Any, by_chain: Any, total: Any, spread: float) -> tuple[Array, bool, float]:
-        """The larger of the errors by batches within chains and by whole chains, whether these agree, and R-hat.
-
-        `by_batch` and `by_chain` are the sums, over batches and over chains, of the squares of a function's sum there; `spread`
-        is the variance of all draws.
-        """
+        """The larger of the errors by batches within chains and by whole chains, whether these agree, and R-hat. `by_batch` and
+        `by_chain` are the sums, over batches and over chains, of the squares of a function's sum there; `spread` is the variance
+        of all draws."""
         m, B, b = self.n_chains, self.n_batches // self.n_chains, self.batch
         within = np.maximum(by_batch - by_chain / B, 0.0) / (m * (B - 1)) / (m * B) / b**2
         if m == 1:

@@ -233,9 +233,7 @@ class Kernel:
 @cache
 def _is_filed(name: str, function: Callable[..., Any]) -> bool:
     """Whether there is a file for a compiled kernel in one of the places where numba keeps it, which need not be loaded for this.
-
-    Such a file may be of an older source; one that is elsewhere is found by the process in the background.
-    """
+    Such a file may be of an older source; one that is elsewhere is found by the process in the background."""
     code, version = function.__code__, "".join(map(str, sys.version_info[:2]))
     own, beside_it = os.environ.get("NUMBA_CACHE_DIR"), f"{escape(os.path.dirname(code.co_filename))}/__pycache__"
     of_user = f"{escape(os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'))}/numba/*"

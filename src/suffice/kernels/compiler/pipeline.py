@@ -150,10 +150,8 @@ class KernelLower(Lower):  # type: ignore[misc]
 
 
 class SharedFlags(Flags):  # type: ignore[misc]
-    """What numba's own functions inherit from the kernel that calls them: few kinds, so that each is compiled few times.
-
-    numba looks for such functions by these flags, many thousand times, so flags are told apart by identity, not by all they say.
-    """
+    """What numba's own functions inherit from the kernel that calls them: few kinds, so that each is compiled few times. numba
+    looks for such functions by these flags, many thousand times, so flags are told apart by identity, not by all they say."""
 
     def __hash__(self) -> int:
         return id(self)
@@ -266,10 +264,8 @@ class WholeLowering(KernelLowering):
 
 @cache
 def compiler(linked: bool, apart: bool, allocates: bool) -> type:
-    """numba's compiler for kernels: to be linked into others, or called; `apart` if their arguments do not overlap.
-
-    References to arrays are counted only by what allocates some: all others belong to who calls.
-    """
+    """numba's compiler for kernels: to be linked into others, or called; `apart` if their arguments do not overlap. References to
+    arrays are counted only by what allocates some: all others belong to who calls."""
 
     class KernelCompiler(CompilerBase):  # type: ignore[misc]
         def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, given: Any) -> None:

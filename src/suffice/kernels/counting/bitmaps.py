@@ -90,10 +90,8 @@ def count_states(bits, times, out):
     work=lambda rows, groups, room, out: rows[0][:, 0].size * (len(out) + len(groups[0]) * room),
 )
 def count_groups(rows, groups, full, room, out):
-    """Add the rows of all blocks to the tables of the groups: core tables, or full ones if `full` is 1.
-
-    `room` is the largest number of cells that a prefix and its own prefixes have together.
-    """
+    """Add the rows of all blocks to the tables of the groups: core tables, or full ones if `full` is 1. `room` is the largest
+    number of cells that a prefix and its own prefixes have together."""
     (bits, times, first, sizes), (prefix, ext_first, ext, offsets) = rows, groups
     n_blocks, _, n_words = bits.shape
     n_groups, depth = prefix.shape
@@ -157,10 +155,8 @@ def count_groups(rows, groups, full, room, out):
     work=lambda codes, groups: codes.shape[1] * (groups[0].size + len(groups[2])),
 )
 def scan_groups(codes, weight, sizes, groups, out):
-    """Add a block of rows to the full tables of the groups, row by row: for tables with many cells.
-
-    `weight` is what each row counts, or empty where each counts once.
-    """
+    """Add a block of rows to the full tables of the groups, row by row: for tables with many cells. `weight` is what each row
+    counts, or empty where each counts once."""
     prefix, ext_first, ext, offsets = groups
     n_rows = codes.shape[1]
     n_groups, depth = prefix.shape
@@ -238,10 +234,8 @@ def _steps(rows: Any, prefix: Any, ext: Any) -> float:
 
 @kernel(nb.float64(nb.float64, nb.float64))
 def rising(a, c):
-    """ln Γ(a + c) − ln Γ(a) for a > 0: Stirling's series past 12, up to which both are shifted by products.
-
-    The difference of the leading terms is taken before they are rounded, or a large a would leave no digits.
-    """
+    """ln Γ(a + c) − ln Γ(a) for a > 0: Stirling's series past 12, up to which both are shifted by products. The difference of the
+    leading terms is taken before they are rounded, or a large a would leave no digits."""
     low, high, x, y, d = 1.0, 1.0, a, a + c, c
     if c < 9.0 and c == math.floor(c):
         total = 0.0
@@ -326,9 +320,7 @@ def family_terms(tables, at, outer, size, inner, form, out):
 )
 def score_toggles(tables, at, sizes, prefix, ext, form, added, taken):
     """The scores of a child with one more parent, each of `ext`, and with one less, from the tables of (prefix, each of `ext`).
-
-    `prefix` is its parents and then itself; what is left without one of them is the same table, summed over it.
-    """
+    `prefix` is its parents and then itself; what is left without one of them is the same table, summed over it."""
     price, scale = form[2], form[4]
     m, n = len(prefix) - 1, len(ext)
     r, q = sizes[prefix[m]], np.int64(1)
@@ -384,9 +376,7 @@ def toggle_scores(rows, prefix, ext, form, added, taken):
 )
 def prune(sets, sub, score, allowed, below, keep):
     """Which families of one size beat all their subsets. score[g, j] is that of child sets[g, j] given the other members.
-
-    below[h, i] is the best of the families of one member less and of their subsets; on return score[g, j] is so for these.
-    """
+    below[h, i] is the best of the families of one member less and of their subsets; on return score[g, j] is so for these."""
     n_sets, m = sets.shape
     for g in range(n_sets):
         for j in range(m):

@@ -25,10 +25,8 @@ from suffice.kernels import kernel, nb
 
 ROWS = 4096
 """Rows whose indices are computed at once: small enough for the first-level cache, long enough to vectorise."""
-
 LANES = 4
 """Copies of a small table, so that equal cells in neighbouring rows do not wait for each other's store."""
-
 SMALL = 4096
 """Cells up to which a table is counted in lanes. In larger ones neighbouring rows seldom meet."""
 

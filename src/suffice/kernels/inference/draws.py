@@ -282,10 +282,8 @@ def walk(
     sizes, first, table, step, logs, first_node, node, node_step, parents, parameters, first_child, child, place, codes, at,
     row, y, free, uniforms, free_reals, normals, weights, targets, target_step, real_targets, cells, reals
 ):  # fmt: skip
-    """One sweep for each of `cells`, where the targets' joint state goes; their numbers go to `reals`.
-
-    The state (`codes`, `at`, `row`, `y`) moves on. `logs` are the logs of the tables, `weights` is room for a number per state.
-    """
+    """One sweep for each of `cells`, where the targets' joint state goes; their numbers go to `reals`. The state (`codes`, `at`,
+    `row`, `y`) moves on. `logs` are the logs of the tables, `weights` is room for a number per state."""
     used = 0
     for s in range(len(cells)):
         for i in range(len(free)):

@@ -144,10 +144,8 @@ def _steps(first: int, last: int, want: int, program: Any, pool: Any, sizes: Any
 
 @kernel(nb.float64(_floats, nb.int64, nb.int64, _floats, nb.int64))
 def rescale(buffer, first, cells, least, table):
-    """Scale a table by a power of two if its largest cell is very small or large; ln of what was divided out.
-
-    `least[table]` becomes its smallest cell that is not 0 (inf: all are 0).
-    """
+    """Scale a table by a power of two if its largest cell is very small or large; ln of what was divided out. `least[table]`
+    becomes its smallest cell that is not 0 (inf: all are 0)."""
     high, low = 0.0, np.inf
     for i in range(first, first + cells):
         c = buffer[i]

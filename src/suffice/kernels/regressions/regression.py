@@ -98,10 +98,8 @@ def add_products(weighed, own, m, products):
 
 @kernel(nb.void(f8[:, ::1], *5 * (_numbers,), nb.int64, f8, nb.boolean, f8[::1], f8[:, ::1], f8[::1]), reorder=True)
 def regression_sums(X, y, trials, offset, weight, theta, response, shape, expected, gradient, hessian, totals):
-    """Add the sums of these rows to `gradient`, `hessian` and `totals` (ℓ, Pearson, weight).
-
-    X holds one column of the regression per row, the first all ones; `trials` and `offset` may be empty.
-    """
+    """Add the sums of these rows to `gradient`, `hessian` and `totals` (ℓ, Pearson, weight). X holds one column of the regression
+    per row, the first all ones; `trials` and `offset` may be empty."""
     q, n = X.shape
     even = q + q % 2
     eta, slope, curve = np.empty(TILE), np.empty(TILE), np.empty(TILE)
@@ -309,11 +307,9 @@ def implicit_step(eta, y, trials, c, response):
 
 @kernel(f8(f8[:, ::1], *4 * (_numbers,), f8[:, ::1], f8[:, ::1], nb.int64, f8, f8, f8))
 def lms_rows(X, y, trials, offset, weight, theta, average, response, rate, half, seen):
-    """Pass over rows (a row of X each), moving θ and its average; how many have been seen then.
-
-    The rate after t rows is rate (1 + t/half)^(−0.6). The average weighs steps by their number, so that the first ones are
-    forgotten (Shamir & Zhang 2013, International Conference on Machine Learning, p. 71). `trials` and `offset` may be empty.
-    """
+    """Pass over rows (a row of X each), moving θ and its average; how many have been seen then. The rate after t rows is rate (1
+    + t/half)^(−0.6). The average weighs steps by their number, so that the first ones are forgotten (Shamir & Zhang 2013,
+    International Conference on Machine Learning, p. 71). `trials` and `offset` may be empty."""
     n, q = X.shape
     states = len(theta)
     eta = np.empty(states)

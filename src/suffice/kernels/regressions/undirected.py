@@ -28,11 +28,9 @@ LOGS = 512
 
 @kernel(nb.int64(_matrix, _vector, _vector, nb.int64[::1], _vector, _vector, nb.float64, nb.int64))
 def descend_groups(hessian, slope, theta, first, penalty, bound, tol, most):
-    """Sweep over the groups until no slope would move by more than `tol`; the sweeps that it took, at most `most`.
-
-    Group g is the numbers first[g] : first[g + 1] of θ, `penalty[g]` its λ_g and `bound[g]` a bound of its curvature. `slope` is
-    the gradient of the quadratic without its penalty, and is kept up to date.
-    """
+    """Sweep over the groups until no slope would move by more than `tol`; the sweeps that it took, at most `most`. Group g is the
+    numbers first[g] : first[g + 1] of θ, `penalty[g]` its λ_g and `bound[g]` a bound of its curvature. `slope` is the gradient of
+    the quadratic without its penalty, and is kept up to date."""
     step = np.empty(len(theta))
     for sweep in range(most):
         largest = 0.0
@@ -94,12 +92,9 @@ def two_states(eta, z, weight, root, loss):
 
 @kernel(nb.float64(_matrix, _matrix, nb.int64[::1], _vector, _cube))
 def many_states(eta, code, state, weight, curvature):
-    """The regression of one node of several states s, with scores u_s = Σ_c code[s, c] η_c: [c, row].
-
-    η becomes the residual w Σ_s code[s] (p_s − 1{s}), `curvature` [c, c', row] is w codeᵀ (diag p − p pᵀ) code; the sum of
-    −w ln p of the states that the rows have is returned. An empty `weight` stands for rows that count once; a row in a state
-    below 0 counts for nothing.
-    """
+    """The regression of one node of several states s, with scores u_s = Σ_c code[s, c] η_c: [c, row]. η becomes the residual w
+    Σ_s code[s] (p_s − 1{s}), `curvature` [c, c', row] is w codeᵀ (diag p − p pᵀ) code; the sum of −w ln p of the states that the
+    rows have is returned. An empty `weight` stands for rows that count once; a row in a state below 0 counts for nothing."""
     n_states, n_codes = code.shape
     p = np.empty(n_states)
     mean = np.empty(n_codes)
@@ -248,10 +243,8 @@ def direction_sweep(S, W, theta, penalty, first, rows, D, U, column):
 
 @kernel(nb.float64(nb.int64[:, ::1], nb.int64[::1], _vector, _vector, _vector, _vector, _vector))
 def ipf_cycle(program, place, tables, target, logs, separators, work):
-    """Go through the program once; the largest difference between a table's margin and what it should be.
-
-    `logs` gets ln of what each cell of a margin was multiplied by, added up; `work` has room for one margin.
-    """
+    """Go through the program once; the largest difference between a table's margin and what it should be. `logs` gets ln of what
+    each cell of a margin was multiplied by, added up; `work` has room for one margin."""
     worst = 0.0
     for o in range(len(program)):
         first, cells, at, margin, n = program[o, 1], program[o, 2], program[o, 3], program[o, 4], program[o, 5]

@@ -187,11 +187,9 @@ class LatentTask:
         outside: Callable[[Any, Any, int], float],
         what: str,
     ) -> Any:
-        """The run of a number k of classes, states or factors, or the best of several, with how they compare.
-
-        `learn` gives the run of a number, and whether it was stopped before its end; a number at which all starts collapse is
-        out. Of rows, or sequences, that are held out, `outside(train, test, k)` is ln p under what those outside their fold
-        teach."""
+        """The run of a number k of classes, states or factors, or the best of several, with how they compare. `learn` gives the
+        run of a number, and whether it was stopped before its end; a number at which all starts collapse is out. Of rows, or
+        sequences, that are held out, `outside(train, test, k)` is ln p under what those outside their fold teach."""
         if isinstance(k, (int, np.integer)):
             return learn(sizes[0])[0]
         found, choices = dict[int, Any](), list[Choice]()

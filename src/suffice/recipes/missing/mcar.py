@@ -257,10 +257,8 @@ def _pool_weights(weights: Array, pools: Ints) -> Array:
 
 
 def _real_pairs(columns: Columns, sums: Array) -> Iterator[Dependence]:
-    """The t of the ranks of each column of numbers where each other column is missing and where it is not.
-
-    Twelve times the variance of ranks is 1 where all numbers differ, and small where most are equal: such rows count less.
-    """
+    """The t of the ranks of each column of numbers where each other column is missing and where it is not. Twelve times the
+    variance of ranks is 1 where all numbers differ, and small where most are equal: such rows count less."""
     from scipy.special import stdtr
 
     names = np.array(list(columns.reals))

@@ -38,10 +38,8 @@ from suffice.variables import Finite
 
 TRIES = 50
 """Searches of a round, each of which leaves out one more family that EM came to no network with."""
-
 SHOWN = 8
 """Families that a note names."""
-
 SHAPED = (ChowLiu, TAN)
 """Methods whose graphs have a shape of their own."""
 
@@ -185,10 +183,8 @@ class StructuralSearch:
             self.converged = True
 
     def _next(self, state: _RoundState, seen: set[Dag]) -> _RoundState | None:
-        """The network of the graph that scores best on what is expected, None if there is none that is new.
-
-        Where EM comes to no network, a family of the graph is barred, or fewer parents are allowed, and the search is done again.
-        """
+        """The network of the graph that scores best on what is expected, None if there is none that is new. Where EM comes to no
+        network, a family of the graph is barred, or fewer parents are allowed, and the search is done again."""
         trouble: FitError | TooLarge
         for _ in range(TRIES):
             dag = self._find_better(state)
@@ -342,10 +338,8 @@ class StructuralSearch:
         return kept and _of_shape(self.options.method, dag)
 
     def _without_idle(self, dag: Dag) -> Dag:
-        """The graph without the links of hidden variables that have a single one.
-
-        Such a link explains nothing, but what is expected under a network that has it upholds it.
-        """
+        """The graph without the links of hidden variables that have a single one. Such a link explains nothing, but what is
+        expected under a network that has it upholds it."""
         names, rules = self.problem.names, self.problem.rules
         links = {h: [e for e in dag.edges if h in e] for h in self.task.hidden}
         idle = {edges[0] for edges in links.values() if len(edges) == 1}
