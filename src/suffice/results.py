@@ -19,9 +19,9 @@ from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
 from suffice.recipes.calibration import Calibration
 from suffice.recipes.compared_fits import ComparedFits
 from suffice.recipes.cross_validation import CrossValidation
-from suffice.recipes.latent.factors_run import FactorsRun
-from suffice.recipes.latent.hmm_run import HmmRun
-from suffice.recipes.latent.mixture_run import MixtureRun
+from suffice.recipes.latent.factors import FactorsRun
+from suffice.recipes.latent.hmm import HmmRun
+from suffice.recipes.latent.mixture import MixtureRun
 from suffice.recipes.missing.missingness import Missingness
 from suffice.recipes.resampling import Bootstrap
 from suffice.recipes.structural.structural_em import StructuralRun

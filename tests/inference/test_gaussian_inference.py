@@ -14,10 +14,10 @@ from suffice.errors import TooLarge
 from suffice.inference.finite import logs
 from suffice.inference.finite.junction_tree import JunctionTree
 from suffice.inference.finite.logs import LogFactor, absorb_factors, log_factors, log_joint
-from suffice.inference.finite.network import GaussianNode, Network
+from suffice.inference.finite.network import Network
 from suffice.inference.finite.questions import best_codes, posterior
 from suffice.inference.numbers import gaussian
-from suffice.inference.numbers.gaussian import COLLINEAR, FINE, OVERFLOW, Gaussians
+from suffice.inference.numbers.gaussian import COLLINEAR, FINE, OVERFLOW, GaussianNode, Gaussians
 from suffice.inference.numbers.hybrid import blocks, pack_blocks
 
 seeds = st.integers(0, 2**32 - 1)

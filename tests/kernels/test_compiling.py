@@ -56,7 +56,7 @@ def test_little_work_compiles_nothing(tmp_path: Path) -> None:
 
 def test_nothing_is_ever_compiled_where_that_is_asked_for(tmp_path: Path) -> None:
     code = (
-        "import sys, numpy as np; from suffice.kernels.inference.contract import collapse\n"
+        "import sys, numpy as np; from suffice.kernels.inference.messages import collapse\n"
         "print(collapse(np.array([2, 2]), np.array([1, 2]), 2, np.zeros(12, np.int64)), 'numba' in sys.modules)"
     )
     assert printed(code, tmp_path, "never") == "2 False\n"
@@ -75,7 +75,7 @@ BACKGROUND = """
 import time, numpy as np
 from suffice.kernels.compiler import compiling
 from suffice.kernels.compiler import signatures as nb
-from suffice.kernels.counting.components import rehash
+from suffice.kernels.counting.count import rehash
 compiling.PATIENCE = 0.0
 keys, waited = np.arange(5, dtype=np.uint64) << np.uint64(20), time.monotonic()
 while rehash._ready is None and time.monotonic() - waited < 300:
@@ -94,7 +94,7 @@ def test_what_was_compiled_in_the_background_is_taken_over(tmp_path: Path) -> No
 ON_DISK = """
 import sys, numpy as np
 from suffice.kernels.compiler import compiling
-from suffice.kernels.counting.components import rehash
+from suffice.kernels.counting.count import rehash
 asked, compiling._spent = [], {spent}
 compiling.in_background().ask = asked.extend
 rehash(5, np.arange(5, dtype=np.uint64) << np.uint64(20), np.full(16, -1))
@@ -105,8 +105,8 @@ print(rehash._ready is not None, asked, "numba" in sys.modules)
 @pytest.mark.skipif(not compiling.POSSIBLE, reason="before numpy 2 nothing is interpreted")
 def test_what_is_on_disk_is_loaded_without_asking_another_process(tmp_path: Path) -> None:
     late = ON_DISK.format(spent="1e9")
-    assert printed(late, tmp_path, "background") == "False ['components.rehash'] False\n"
-    printed("from suffice.kernels import compile_kernel; compile_kernel('components.rehash')", tmp_path, "now")
+    assert printed(late, tmp_path, "background") == "False ['count.rehash'] False\n"
+    printed("from suffice.kernels import compile_kernel; compile_kernel('count.rehash')", tmp_path, "now")
     assert printed(late, tmp_path, "background") == "True [] True\n"
     assert printed(ON_DISK.format(spent="0.0"), tmp_path, "background") == "False [] False\n"
 
@@ -144,20 +144,20 @@ def runs(process: int) -> bool:
 def test_a_helper_that_cannot_start_is_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     helper = Helper(0)
-    helper.ask(["contract.collapse"])
-    assert helper.is_done("contract.collapse")
-    assert helper.wait("contract.collapse")
-    assert not helper.wait("contract.contract")
+    helper.ask(["messages.collapse"])
+    assert helper.is_done("messages.collapse")
+    assert helper.wait("messages.collapse")
+    assert not helper.wait("messages.contract")
 
 
 def test_a_long_compilation_is_said(tmp_path: Path) -> None:
     code = (
-        "import suffice.kernels as k; from suffice.kernels.inference.contract import collapse\n"
+        "import suffice.kernels as k; from suffice.kernels.inference.messages import collapse\n"
         "from suffice.kernels.compiler import compiling\n"
         "k.announce(print); compiling.LONG = 0.0; collapse.compiled; collapse.compiled"
     )
     said = printed(code, tmp_path, "background")
-    assert said.startswith("compiling contract.collapse (about ")
+    assert said.startswith("compiling messages.collapse (about ")
     assert said.count("compiling") == 1
 
 
@@ -213,7 +213,7 @@ def test_functions_that_are_no_kernels_compile_after_kernels() -> None:
     import numba
     import numpy as np
 
-    package.compile_kernel("components.rehash")
+    package.compile_kernel("count.rehash")
 
     @numba.njit
     def largest(n: int) -> float:

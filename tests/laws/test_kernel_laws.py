@@ -19,7 +19,7 @@ from suffice.engines.bitmaps import Bitmaps
 from suffice.incomplete.components import FlatTables
 from suffice.incomplete.finite import Reduce
 from suffice.kernels.compiler.compiling import Kernel, interpret, kernels
-from suffice.kernels.counting.components import rehash
+from suffice.kernels.counting.count import rehash
 
 called: set[str] = set()
 

@@ -11,7 +11,7 @@ from scipy.special import expit
 import suffice as sf
 from suffice.engines.scan import scan
 from suffice.errors import SufficeError
-from suffice.kernels.regressions.lms import implicit_step
+from suffice.kernels.regressions.regression import implicit_step
 from suffice.learning.complete.irls import fit_regression
 from suffice.learning.complete.lms import lms
 from suffice.variables import Count, Finite

@@ -178,6 +178,7 @@ def test_ranks() -> None:
     np.testing.assert_allclose(Ranks.of(values)(values), (stats.rankdata(values) - 0.5) / 500, rtol=1e-12)
     many = np.random.default_rng(9).standard_normal(5000)
     np.testing.assert_allclose(Ranks.of(many)(many), (stats.rankdata(many) - 0.5) / 5000, atol=0.003)
+    np.testing.assert_array_equal(Ranks.of(np.array([1.0, 2.0, 2.0, 50.0]))(np.array([0.0, 2.0, 3.0])), [0.0, 0.5, 0.75])
     np.testing.assert_array_equal(Ranks.of(np.empty(0))(np.array([1.0, np.nan])), [0.5, np.nan])
 
 
@@ -228,6 +229,18 @@ def test_little_falls_back_to_pairs() -> None:
     assert report.mcar.what.startswith("columns of numbers are collinear")
     assert report.mcar.p_value > 0.01
     assert "Little's test of 4" in missingness({**rows, "constant": np.ones(200)}).mcar.what
+
+
+def test_steps_of_the_tests_by_hand() -> None:
+    pairs = [mcar_module.Dependence("a", "b", p, 0.1, 1.0, 1) for p in (0.04, 0.01, 0.03)]
+    assert [round(p.p_value, 6) for p in mcar_module.holm(pairs)] == [0.03, 0.06, 0.06]
+    assert mcar_module.affordable(4, 6) == 14198
+    counts = np.array([30.0, 20.0, 4.0, 3.0])
+    assert mcar_module._pools(counts, np.array([3.0, 5.0, 10.0, 50.0])).tolist() == [4, 3, 2, 1]
+    pooled = mcar_module._pool_weights(counts[None], np.array([3, 2])).tolist()
+    assert pooled == [[30.0, 20.0, 7.0, 0.0], [30.0, 27.0, 0.0, 0.0]]
+    one = cells_module.Patterns.of(np.array([[True, False, True], [False, False, False]]), np.ones(3))
+    assert {key[0]: weight for key, weight in (one + one).weights.items()} == {0: 2.0, 128: 4.0}
 
 
 def test_little_within_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:

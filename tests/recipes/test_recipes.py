@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
@@ -302,6 +302,8 @@ def test_bootstrap_refuses() -> None:
 
 @settings(max_examples=200)
 @given(st.lists(st.integers(0, 10), min_size=1, max_size=12))
+@example([0, 1, 9, 10])
+@example([1, 4])
 def test_the_threshold_minimises_the_area(tenths: list[int]) -> None:
     """Against the definition: the t on a fine grid that minimises ∫ |F(x) − t| dx."""
     strengths = np.array(tenths) / 10

@@ -16,7 +16,7 @@ from scipy.stats import poisson
 
 import suffice as sf
 from suffice.engines.data import Data
-from suffice.errors import SufficeNote
+from suffice.errors import SufficeNote, note
 from suffice.families.categorical import Table
 from suffice.families.design import Pass
 from suffice.families.poisson import PoissonRates
@@ -25,7 +25,7 @@ from suffice.incomplete.completions import FiniteCompletions, ReduceRows, conden
 from suffice.incomplete.expectations import IncompleteRows, spread
 from suffice.iteration import Progress
 from suffice.learning.incomplete.problem import problem_of
-from suffice.recipes.structural.structural_em import StructuralRun, structural_em
+from suffice.recipes.structural.structural_em import StructuralRun, said_once, structural_em
 from suffice.statistics import Request
 from suffice.structure.constraints.rules import Rules
 from suffice.structure.scoring.score_sources import Barring, LocalScores
@@ -843,3 +843,11 @@ def test_edges_from_states_to_numbers_have_one_direction_only() -> None:
     x[::9] = np.nan
     run = structural_em({"c": c, "x": x})
     assert run.cpdag.directed == (("c", "x"),)
+
+
+def test_notes_that_differ_in_numbers_only_are_given_once() -> None:
+    with warnings.catch_warnings(record=True) as notes, said_once():
+        warnings.simplefilter("always")
+        for what in ("2 rows are empty", "3 rows are empty", "no rows are weighted"):
+            note(what)
+    assert [str(n.message) for n in notes] == ["2 rows are empty", "no rows are weighted"]

@@ -29,7 +29,7 @@ from suffice.families.parameter_draws import DrawnGaussian
 from suffice.families.priors.number_priors import MeanBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
 from suffice.families.protocol.family import Estimate, Interval, Mean, PriorBelief
-from suffice.inference.finite.network import GaussianNode
+from suffice.inference.numbers.gaussian import GaussianNode
 from suffice.statistics import Moments, Request
 from suffice.statistics.counts import checked_cells, describe, freeze, n_configurations, sizes
 from suffice.variables import Real, Variable

@@ -20,7 +20,8 @@ from suffice.errors import ModelError
 from suffice.exponential.dirichlet import draw_shares
 from suffice.families.design import configurations
 from suffice.families.protocol.family import Cpd, no_posterior
-from suffice.inference.finite.network import NONE, Array, GaussianNode
+from suffice.inference.finite.network import NONE, Array
+from suffice.inference.numbers.gaussian import GaussianNode
 from suffice.statistics import Counts, Moments
 from suffice.statistics.counts import checked_cells, sizes
 from suffice.variables import Finite

@@ -23,7 +23,7 @@ from suffice.families.chosen.exponential_cpd import MemberCpd
 from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.families.protocol.cpd import Array
 from suffice.families.protocol.family import Estimate, Interval, Mean
-from suffice.inference.finite.network import CountNode
+from suffice.inference.numbers.gaussian import CountNode
 from suffice.statistics import Moments
 from suffice.statistics.counts import freeze, sizes
 from suffice.variables import Count, Finite, Variable

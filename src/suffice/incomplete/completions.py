@@ -29,7 +29,7 @@ from suffice.incomplete.finite import ComponentTable, code_rows
 from suffice.incomplete.numbers.patterns import n_points
 from suffice.incomplete.numbers.units import Units, observed_cells
 from suffice.inference.finite.logs import Elimination, LogFactor
-from suffice.inference.finite.tree import n_cells, steps
+from suffice.inference.finite.network import n_cells, steps
 from suffice.statistics.counts import sizes
 from suffice.variables import Finite, Variable
 

@@ -1,7 +1,7 @@
 """Components of finite networks: rows reduced to distinct records by shape, which trees of buckets solve.
 
 A reduction is all that an E-step needs of incomplete rows, an additive statistic: families all of whose cells a row shows are
-counted; what is missing falls into components (`kernels.components`), distinct ones of which are kept with the weight of the rows
+counted; what is missing falls into components (`kernels.counting`), distinct ones of which are kept with the weight of the rows
 that have them. So iterations need no rows. The E-step runs programs for the shapes (`kernels.bucket_trees`), which are made once
 if they fit into memory, under any tables. Where rows are in other processes and differ so much that their components would take
 more than `MOST` bytes, or more than there is room for, an E-step is a fold: each block is reduced, and what it is expected to
@@ -47,7 +47,7 @@ START = "; give another start, or one without zeros"
 @dataclass(frozen=True, eq=False)
 class Reduction:
     """What incomplete rows say: counts of complete families and of single states, and components with their weights, by shape.
-    Shapes and records are as in `kernels.components`: `shape_at[0]` of them, the i-th from `shape_at[1 + i]` on. Shapes are in
+    Shapes and records are as in `kernels.counting`: `shape_at[0]` of them, the i-th from `shape_at[1 + i]` on. Shapes are in
     the order of their variables, the records of a shape in that of their places: equal rows have equal reductions."""
 
     tables: FlatTables
@@ -150,7 +150,7 @@ class ComponentTable:
 
     def add_codes(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
         """Take rows of states by number. A missing one is −1, and becomes ~ the number of the record that it belongs to."""
-        from suffice.kernels.counting.components import reduce_rows
+        from suffice.kernels.counting.count import reduce_rows
 
         t = self.tables
         state_start = np.cumsum([0, *t.sizes], dtype=np.int64)
@@ -159,7 +159,7 @@ class ComponentTable:
 
     def take(self, other: ComponentTable | Reduction) -> ComponentTable:
         """Take what other rows were reduced to."""
-        from suffice.kernels.counting.components import take_records
+        from suffice.kernels.counting.count import take_records
 
         moved, sizes = np.full(int(other.shape_at[0]), -1, np.int64), (len(self.tables.sizes), len(self.tables.families))
         theirs = (other.shapes, other.shape_at, other.records, other.record_at, other.record_shape, other.multiplicity)
@@ -190,7 +190,7 @@ class ComponentTable:
 
     def _grow(self) -> None:
         """Twice the room, for whatever is more than half full."""
-        from suffice.kernels.counting.components import rehash
+        from suffice.kernels.counting.count import rehash
 
         n_shapes, n_records = int(self.shape_at[0]), int(self.record_at[0])
         used = {"shapes": int(self.shape_at[1 + n_shapes]), "records": int(self.record_at[1 + n_records])}

@@ -28,8 +28,9 @@ import numpy.typing as npt
 from suffice.basis.arrays import Bools
 from suffice.errors import ModelError, TooLarge
 from suffice.inference.finite.logs import LogFactor, log_factors, log_joint, shares
-from suffice.inference.finite.network import HINTED, NONE, Array, GaussianNode, Ints, Network, Soft
+from suffice.inference.finite.network import HINTED, NONE, Array, Ints, Network, Soft
 from suffice.inference.finite.questions import DONE, IMPOSSIBLE, Codes, in_rows, most_probable, posteriors
+from suffice.inference.numbers.gaussian import GaussianNode
 from suffice.inference.numbers.hybrid import GaussianBlock, Hybrid, ManyConfigurations, block_of, condition_block, density
 from suffice.statistics.counts import alike, keys_of
 

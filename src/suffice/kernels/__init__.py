@@ -19,10 +19,7 @@ from suffice.kernels.compiler.compiling import CALLED, Kernel, announce, kernels
 
 __all__ = ["ESSENTIAL", "Kernel", "announce", "compile_kernel", "kernel", "nb", "warm"]
 
-ESSENTIAL = (
-    *("messages", "arrangement", "parts", "count"),
-    *("bitmaps", "local_scores", "orders", "greedy", "components", "bucket_trees"),
-)
+ESSENTIAL = ("messages", "arrangement", "parts", "count", "bitmaps", "greedy", "bucket_trees")
 """Modules of which questions, fits, searches and EM of finite networks have their kernels."""
 
 
@@ -99,7 +96,7 @@ def _groups(direct: Sequence[str]) -> list[list[str]]:
 def compile_kernel(name: str) -> None:
     """Compile one kernel, by its module and name, unless it is on disk.
 
-    >>> compile_kernel("contract.collapse")
+    >>> compile_kernel("messages.collapse")
     """
     importlib.import_module(_modules()[name.partition(".")[0]])
     kernels[name].compile()

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
 from suffice.engines.scan import scan
@@ -20,8 +20,6 @@ from suffice.variables import Finite
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
     from suffice.models.networks import BayesNet, MarkovNet
-
-Array = npt.NDArray[np.float64]
 
 LEVEL = 0.95
 """Of the intervals of observed shares."""
@@ -76,26 +74,22 @@ def calibration(network: BayesNet | MarkovNet, data: RowsLike, target: str, *, b
     frame_of_probs = network.predict_proba(some.of_rows(different), target)
     probs = np.stack([np.asarray(frame_of_probs[s], np.float64) for s in own.states], axis=1)
     weights, true = np.asarray(different.weights, np.float64), different.columns[target].astype(np.int64)
-    if not weights.sum() > 0:
+    total = weights.sum()
+    if not total > 0:
         raise DataError("there are no rows to judge the network by")
-    return _calibrate(own, np.nan_to_num(probs), true, weights, n_bins)
-
-
-def _calibrate(target: Finite, probs: Array, true: npt.NDArray[np.int64], weights: Array, n_bins: int) -> Calibration:
-    each, total = np.arange(len(true)), weights.sum()
+    probs = np.nan_to_num(probs)
+    right = probs[np.arange(len(true)), true]
     with np.errstate(divide="ignore"):
-        logs = np.log(probs[each, true])
-    squares = (probs**2).sum(axis=1) - 2.0 * probs[each, true] + 1.0
+        logs = np.log(right)
+    squares = (probs**2).sum(axis=1) - 2.0 * right + 1.0
     found, curves = [], {}
-    for k, state in enumerate(target.states):
+    for k, state in enumerate(own.states):
         found += _bins(state, probs[:, k], true == k, weights, n_bins)
         curves[state] = _roc(probs[:, k], true == k, weights)
-    return Calibration(
-        target, float(weights @ squares / total), float(weights @ logs / total), tuple(found), curves, float(total)
-    )
+    return Calibration(own, float(weights @ squares / total), float(weights @ logs / total), tuple(found), curves, float(total))
 
 
-def _bins(state: str, p: Array, hit: npt.NDArray[np.bool_], weights: Array, n_bins: int) -> list[CalibrationBin]:
+def _bins(state: str, p: Array, hit: Bools, weights: Array, n_bins: int) -> list[CalibrationBin]:
     place = np.minimum((p * n_bins).astype(np.int64), n_bins - 1)
     weight, said, came = (np.bincount(place, w, n_bins) for w in (weights, weights * p, weights * hit))
     low, high = (1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0
@@ -107,7 +101,7 @@ def _bins(state: str, p: Array, hit: npt.NDArray[np.bool_], weights: Array, n_bi
     return result
 
 
-def _roc(p: Array, hit: npt.NDArray[np.bool_], weights: Array) -> Roc:
+def _roc(p: Array, hit: Bools, weights: Array) -> Roc:
     """Equal probabilities are one point, so that ties count one half."""
     order = np.argsort(-p, kind="stable")
     last = np.append(np.diff(p[order]) != 0.0, True)

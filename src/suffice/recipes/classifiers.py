@@ -102,22 +102,17 @@ def naive_bayes(
     how = checked_estimate(estimate)
     known = check_labelled(data, target, features, variables)
     chosen = suitable(prior, known.variables.values(), PRIOR)
-    if isinstance(known.rows, Data) and known.rows.missing[target]:
-        return refuse_unsupported(fit(known.dag(), known.rows, prior=chosen, estimate=how), target)
-    return refuse_unsupported(estimate_network(BayesNet, known.dag(), _statistics(known), as_prior(chosen), how), target)
-
-
-def _statistics(known: Labelled) -> Statistics:
-    """What each family needs to know; of a feature with missing cells, from the rows that show it."""
-    if isinstance(known.rows, Statistics):
-        return known.rows
-    missing, target = known.rows.missing, known.target
-    complete = [v for v in known.features if not missing[v.name]]
-    seen = known.rows.gather([Request((target.name,)), *(family_of(v, [target]).needs(v, [target]) for v in complete)])
-    if len(complete) == len(known.features):
-        return seen
-    shown = known.rows.fold(_Shown(target, tuple(v for v in known.features if missing[v.name])))
-    return Statistics([*seen, *shown], seen.weight)
+    if isinstance(known.rows, Data):
+        missing, own = known.rows.missing, known.target
+        if missing[target]:
+            return refuse_unsupported(fit(known.dag(), known.rows, prior=chosen, estimate=how), target)
+        complete = [v for v in known.features if not missing[v.name]]
+        seen = known.rows.gather([Request((target,)), *(family_of(v, [own]).needs(v, [own]) for v in complete)])
+        if gappy := tuple(v for v in known.features if missing[v.name]):
+            seen = Statistics([*seen, *known.rows.fold(_Shown(own, gappy))], seen.weight)
+    else:
+        seen = known.rows
+    return refuse_unsupported(estimate_network(BayesNet, known.dag(), seen, as_prior(chosen), how), target)
 
 
 @dataclass(frozen=True)
@@ -170,11 +165,7 @@ class Labelled(NamedTuple):
 
 
 def check_labelled(data: Any, target: Any, features: Iterable[str] | None, variables: Any) -> Labelled:
-    """Data, target and features, checked. Without features they are all other columns but those that identify rows.
-
-    >>> check_labelled({"x": [0.5, 1.5], "y": ["a", "b"]}, "y", None, None).features
-    (Real('x'),)
-    """
+    """Data, target and features, checked. Without features they are all other columns but those that identify rows."""
     if isinstance(data, Statistics) and variables is not None:
         raise SchemaError("variables declare columns of rows; statistics know theirs")
     rows = data if isinstance(data, Statistics) else scan(data, variables)

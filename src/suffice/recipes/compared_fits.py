@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
@@ -24,7 +24,6 @@ from suffice.objectives import Perceptron
 from suffice.output.display import OneTable
 from suffice.variables import Finite
 
-Array = npt.NDArray[np.float64]
 Fits = Mapping[str, Callable[[Any], Any]]
 
 N_BINS = 10
@@ -35,11 +34,7 @@ N_BINS = 10
 class HeldOutScores:
     """Sums over held-out rows, which add: their weight, ln p of whole rows, ln p of the target given the others, the weight of
     those whose most probable state is the right one, the squares of Brier's score, and by bins of the largest probability its
-    sum, the weight and the weight that is right. `seconds` is what the fits took.
-
-    >>> HeldOutScores.of(np.array([[0.75, 0.25], [0.5, 0.5]]), np.array([0, 1]), np.ones(2)).accuracy
-    0.5
-    """
+    sum, the weight and the weight that is right. `seconds` is what the fits took."""
 
     weight: float
     log_likelihood: float
@@ -50,16 +45,16 @@ class HeldOutScores:
     seconds: float = 0.0
 
     @classmethod
-    def of(cls, probs: Array, true: npt.NDArray[np.int64], weights: Array, **more: float) -> HeldOutScores:
+    def of(cls, probs: Array, true: Ints, weights: Array, **more: float) -> HeldOutScores:
         """Of p(state | the others) of rows, a column per state. Rows that are impossible have none, which is as bad as p =
         0."""
         probs = np.nan_to_num(probs, nan=0.0)
         each, found = np.arange(len(true)), probs.argmax(axis=1)
         with np.errstate(divide="ignore"):
             logs = np.log(probs[each, true])
-        hit = (found == true) & (probs[each, found] > 0.0)
-        squares = (probs**2).sum(axis=1) - 2.0 * probs[each, true] + 1.0
         top = probs[each, found]
+        hit = (found == true) & (top > 0.0)
+        squares = (probs**2).sum(axis=1) - 2.0 * probs[each, true] + 1.0
         place = np.minimum((top * N_BINS).astype(np.int64), N_BINS - 1)
         bins = np.stack([np.bincount(place, w, N_BINS) for w in (weights * top, weights, weights * hit)]).astype(np.float64)
         sums = {"conditional": float(weights[weights > 0] @ logs[weights > 0]), "log_likelihood": float("nan")} | more
@@ -118,7 +113,14 @@ def compare_fits(data: Any, fits: Fits, folds: int, target: str | None, seed: in
             scores = {}
             for name, how in fits.items():
                 watch.check(f"fold {n + 1} of {folds}, {name}")
-                scores[name] = _score_fold(name, how, n + 1, folds, train, test, target)
+                start = time.perf_counter()
+                try:
+                    model = how(train)
+                except FitError as error:
+                    rare = "a part of the rows may lack what is rare in all"
+                    raise FitError(f"{name}, fold {n + 1} of {folds}: {error.said} ({rare})") from None
+                score = _of_sequences if isinstance(test, Sequences) else _of_rows
+                scores[name] = score(name, model, test, target, time.perf_counter() - start)
             for name, own in scores.items():
                 done[name].append(own)
             n += 1
@@ -155,19 +157,7 @@ def _checked_target(rows: Any, fits: Fits, target: str | None) -> str:
     return name
 
 
-def _score_fold(name: str, how: Callable[[Any], Any], n: int, folds: int, train: Any, test: Any, target: str) -> HeldOutScores:
-    start = time.perf_counter()
-    try:
-        model = how(train)
-    except FitError as error:
-        raise FitError(f"{name}, fold {n} of {folds}: {error.said} (a part of the rows may lack what is rare in all)") from None
-    seconds = time.perf_counter() - start
-    if isinstance(test, Sequences):
-        return _of_sequences(name, model, test, target, seconds)
-    return _of_rows(name, model, test, target, seconds)
-
-
-def _of_rows(name: str, model: Any, test: Data, target: str, seconds: float) -> HeldOutScores:
+def _of_rows(name: str, model: Any, test: Any, target: str, seconds: float) -> HeldOutScores:
     if not hasattr(model, "predict_proba") or target not in getattr(model, "variables", ()):
         raise FitError(f"{name!r} gives a {type(model).__name__}, which does not predict {target!r}")
     some = test.take([n for n in test.columns if n in model.variables])
@@ -185,12 +175,12 @@ def _column(probs: Any, state: str, known: Any, n: int) -> Array:
     return np.asarray(probs[state], np.float64) if state in known else np.zeros(n)
 
 
-def _target_cells(target: str, block: Block) -> tuple[npt.NDArray[np.int64], Array]:
+def _target_cells(target: str, block: Block) -> tuple[Ints, Array]:
     """The states of a column in a block, and the weights of its rows."""
     return block.columns[target].astype(np.int64), np.asarray(block.weights, np.float64)
 
 
-def _of_sequences(name: str, model: Any, test: Sequences, target: str, seconds: float) -> HeldOutScores:
+def _of_sequences(name: str, model: Any, test: Any, target: str, seconds: float) -> HeldOutScores:
     """Of a `Chain`, what the other columns of the sequence say of the target; of a `Crf`, what it says of its label."""
     if not hasattr(model, "smooth") and getattr(model, "label", None) != target:
         raise FitError(f"{name!r} gives a {type(model).__name__}, which does not predict {target!r} of sequences")
@@ -263,17 +253,8 @@ class ComparedFits(OneTable):
             s = self[name]
             given = [s.conditional / s.weight, self.error(name)]
             rows.append([name, s.log_likelihood / s.weight, *given, s.accuracy, s.brier, s.calibration_error, s.seconds])
-        header = [
-            "fit",
-            "log-likelihood",
-            f"ln p({self.target} | rest)",
-            "± error",
-            "accuracy",
-            "Brier",
-            "calibration error",
-            "seconds",
-        ]
-        return header, rows
+        given_rest = [f"ln p({self.target} | rest)", "± error"]
+        return ["fit", "log-likelihood", *given_rest, "accuracy", "Brier", "calibration error", "seconds"], rows
 
     def _headline(self) -> str:
         done = len(next(iter(self.folds.values())))

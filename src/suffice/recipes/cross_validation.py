@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
@@ -178,7 +177,7 @@ def cross_validate(
     rows, dag = (
         _steps(data, method, lags, score, constraints)
         if isinstance(data, Sequences)
-        else _rows(data, method, folds, lags, score=score, constraints=constraints, families=families, seed=seed)
+        else _rows(data, method, folds, lags, score, constraints, families=families, seed=seed)
     )
     gappy = isinstance(rows, Data) and any(rows.missing.values())
     if gappy:
@@ -194,12 +193,13 @@ def cross_validate(
 
     def fold(train: Any, test: Any) -> tuple[Fold, bool]:
         graph, finished = dag, True
-        if graph is None:
-            train = train.hold()  # a search passes over its rows more than once
-            asked: Any = (train, score, method, constraints, inside)
-            own: Any = {"seed": seed, "families": families}
-            graph, finished = _of_incomplete(*asked, **own) if gappy else _search(*asked, lags=lags, **own)
-        with _quiet(gappy):
+        with warnings.catch_warnings():
+            if gappy:  # without the notes that EM gives in every fold
+                warnings.simplefilter("ignore", SufficeNote)
+            if graph is None:
+                train = train.hold()  # a search passes over its rows more than once
+                asked: Any = {"constraints": constraints, "families": families, "seed": seed}
+                graph, finished = _search(train, score, method, inside, asked if gappy else {**asked, "lags": lags}, gappy)
             given: Any = (graph, train)
             bn = fit(*given, prior=how, estimate=estimate, families=families)
         return Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph), finished
@@ -245,32 +245,17 @@ def _unpack_fold(packed: Packed) -> tuple[Fold, bool]:
     return Fold(log_likelihood, weight, n_edges, n_parameters, graph), finished
 
 
-def _search(train: Any, score: Any, method: Any, constraints: Any, budget: Budget, **asked: Any) -> tuple[Dag | Template, bool]:
-    """The graph that is found, and whether the search came to its end."""
-    found = search(train, score, method, constraints, **asked, **budget.keywords)
-    if not found.finished and (budget.time_limit is None or found.seconds < budget.time_limit):
-        raise KeyboardInterrupt
-    return found.dag if found.lags is None else found.template, found.finished
-
-
-def _of_incomplete(train: Data, score: Any, method: Any, constraints: Any, budget: Budget, **asked: Any) -> tuple[Dag, bool]:
-    """The graph that structural EM finds, and whether it came to its end."""
+def _search(
+    train: Any, score: Any, method: Any, budget: Budget, asked: Mapping[str, Any], gappy: bool
+) -> tuple[Dag | Template, bool]:
+    """The graph that is found, of rows with missing cells by structural EM, and whether that came to its end."""
     from suffice.recipes.structural.structural_em import structural_em
 
-    with _quiet(True):
-        run = structural_em(train, score, method, constraints=constraints, **asked, **budget.keywords)
-    if not run.finished and budget.time_limit is None:
+    found: Any = (structural_em if gappy else search)(train, score, method, **asked, **budget.keywords)
+    early = budget.time_limit is None or (not gappy and found.seconds < budget.time_limit)
+    if not found.finished and early:
         raise KeyboardInterrupt
-    return run.dag, run.finished
-
-
-@contextmanager
-def _quiet(wanted: bool) -> Iterator[None]:
-    """Without the notes that EM gives in every fold."""
-    with warnings.catch_warnings():
-        if wanted:
-            warnings.simplefilter("ignore", SufficeNote)
-        yield
+    return found.dag if gappy or found.lags is None else found.template, found.finished
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -333,12 +318,27 @@ class CrossValidation(OneTable):
         )
 
 
-def _rows(data: Any, method: Any, folds: int, lags: Any, **asked: Any) -> tuple[Data, Dag | None]:
+def _rows(
+    data: Any, method: Any, folds: int, lags: Any, score: Any, constraints: Constraints | None, **asked: Any
+) -> tuple[Data, Dag | None]:
     """The rows that are parted, and the graph, if one was given."""
     if lags is not None:
         raise DataError("lags= need sequences: cross_validate(sequences(data, by, order), lags=...)")
     dag = None if _is_method(method) else method.to_dag() if isinstance(method, Cpdag) else Dag(method)
-    rows = scan(data).take(_names(data, dag, **asked))
+    every = scan(data)
+    names: Sequence[str]
+    if dag is not None:
+        if score is not None or constraints is not None:
+            raise FitError("a score and constraints are for a search; the graph is given")
+        if strange := [name for name in dag.nodes if name not in every.columns]:
+            near = nearest(strange[0], every.columns)
+            raise DataError(f"the data has no column {listing(strange)}, which the graph names{near}")
+        names = dag.nodes
+    elif any(every.missing.values()):
+        names = sorted(n for n in every.columns if n not in every.identifiers)
+    else:  # those that would be searched
+        names = problem_of(data, score, constraints, **asked).names
+    rows = every.take(names)
     check_folds(rows, folds)
     return rows, dag
 
@@ -358,18 +358,3 @@ def _steps(
 
 def _is_method(method: Any) -> bool:
     return method is None or hasattr(method, "run")
-
-
-def _names(data: Any, dag: Dag | None, *, score: Any, constraints: Constraints | None, **asked: Any) -> Any:
-    """The columns that take part: those of the graph, or those that would be searched."""
-    if dag is None and any((rows := scan(data)).missing.values()):
-        return sorted(n for n in rows.columns if n not in rows.identifiers)
-    if dag is None:
-        return problem_of(data, score, constraints, **asked).names
-    if score is not None or constraints is not None:
-        raise FitError("a score and constraints are for a search; the graph is given")
-    columns = scan(data).columns
-    strange = [name for name in dag.nodes if name not in columns]
-    if strange:
-        raise DataError(f"the data has no column {listing(strange)}, which the graph names{nearest(strange[0], columns)}")
-    return dag.nodes

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints import checkpoint_of
 from suffice.engines.data import Data
@@ -40,8 +39,6 @@ from suffice.structure.windows import StepWindow
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
-
-Floats = npt.NDArray[np.float64]
 
 N_SHOWN = 60
 """Edges that a printed result lists."""
@@ -130,17 +127,17 @@ def bootstrap(
     _, budget = options_of("bootstrap", limits, Limits)
     given = StepWindow.of(data, lags) if isinstance(data, Sequences) or lags is not None else data
     watch = budget.watch("bootstrap")
-    asked = (score, method, constraints)
+    asked: dict[str, Any] = {"score": score, "method": method, "constraints": constraints, "seed": seed}
     rows: Data | Sequences
-    if not isinstance(given, StepWindow) and is_directed(method) and any((gappy := scan(data)).missing.values()):
+    some: Any = None if isinstance(given, StepWindow) or not is_directed(method) else scan(data)
+    if gappy := some is not None and any(some.missing.values()):
         if dry_run:
             raise FitError(
                 f"{argument('dry_run')} is for complete rows: with missing cells a note after the first replicate says its time"
             )
-        gappy, regressions = for_search(gappy, families)
-        names, steps = tuple(sorted(n for n in gappy.columns if n not in gappy.identifiers)), None
-        rows = gappy.take(names)
-        find = partial(_by_structural_em, rows, asked, {"seed": seed, "families": regressions}, budget, watch, n)
+        some, asked["families"] = for_search(some, families)
+        names, steps = tuple(sorted(n for n in some.columns if n not in some.identifiers)), None
+        rows = some.take(names)
     else:
         problem = problem_of(given, score, constraints, budget, seed=seed, method=method, families=families)
         if dry_run:  # n searches and as many samples of the rows, one of which is held, a byte a cell
@@ -154,16 +151,22 @@ def bootstrap(
                 "a bootstrap draws whole sequences, and there is but one; cut it into pieces that may count as independent"
             )
         rows = given.sequences if isinstance(given, StepWindow) else problem.data.take(names)  # type: ignore[union-attr]
-        find = partial(_by_search, rows, asked, {"seed": seed, "families": problem.families}, budget, watch, steps)
+        asked["families"] = problem.families
     counts, n_done = np.zeros((len(names), len(names))), 0
     what: dict[str, Any] = {"method": method, "n": n, "score": score, "constraints": constraints, "lags": lags}
     what |= {"families": families, "seed": seed, "memory_limit": budget.memory_limit}
     with checkpoint_of(budget.checkpoint, "bootstrap", rows, what) as watch.memory:
-        for members in _until_stopped(find, n, watch):
-            counts += _arrows(members, names)
-            n_done += 1
-        if n_done == n:
+        try:
+            for k in range(n):
+                watch.check(f"replicate {k + 1:,} of {n:,}")
+                find = partial(_class_of, rows, k, n, asked, budget, watch, steps, gappy)
+                counts += _arrows(watch.memory.answer(["replicate", k], find, _pack_class, _unpack_class), names)
+                n_done += 1
             watch.memory.finish()
+        except (OutOfTime, KeyboardInterrupt):  # a search that was cut short does not count
+            pass
+        finally:
+            watch.close()
     if not n_done:
         raise FitError("the bootstrap was stopped before its first replicate was done")
     if n_done < n:
@@ -171,25 +174,37 @@ def bootstrap(
     return Bootstrap(names, counts, n, n_done, watch.seconds, steps, is_directed(method))
 
 
-def _by_search(
-    rows: Data | Sequences,
-    asked: tuple[Any, ...],
-    how: Mapping[str, Any],
-    budget: Budget,
-    watch: Progress[Any],
-    lags: Any,
-    k: int,
+def _class_of(
+    rows: Any, k: int, n: int, asked: Mapping[str, Any], budget: Budget, watch: Progress[Any], lags: Any, gappy: bool
 ) -> Cpdag:
-    """The class of graphs that a search finds in the k-th sample; `how` are a seed and families."""
-    sample = rows.resample([how["seed"], k])
-    near = StepWindow.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
-    with _name_replicate(k, watch):
-        found = search(near, *asked, **how, **budget.inside(watch).keywords)
-        if not found.finished:
-            raise OutOfTime
-        if isinstance(found, FoundGraph):
-            return Cpdag([], found.graph.edges, nodes=found.names)
-        return found.cpdag if found.score is None else _with_fixed(found.dag, found.problem)
+    """The class of graphs that is found in the k-th of n samples, of rows with missing cells by structural EM."""
+    from suffice.recipes.structural.structural_em import structural_em
+
+    sample = rows.resample([asked["seed"], k])
+    limits = budget.inside(watch).keywords
+    found: Any
+    try:
+        if gappy:
+            watch.check(f"replicate {k + 1:,} of {n:,}, structural EM")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SufficeNote)
+                found = structural_em(sample.hold(), **asked, **limits)
+        else:
+            near = StepWindow.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
+            found = search(near, **asked, **limits)
+    except FitError as error:
+        if watch.left <= 0:  # there was no time left to find anything
+            raise OutOfTime from None
+        lacks = "a resample may lack what is rare in the data"
+        raise FitError(f"replicate {k + 1} of the bootstrap: {error.said} ({lacks})") from None
+    if gappy and not k and n > 1:
+        note(f"there are missing cells, so each of {n:,} replicates is a structural EM; the first took {watch.seconds:.2g} s")
+    if not found.finished:
+        raise OutOfTime
+    if isinstance(found, FoundGraph):
+        return Cpdag([], found.graph.edges, nodes=found.names)
+    members: Cpdag = found.cpdag if not gappy and found.score is None else _with_fixed(found.dag, found.problem)
+    return members
 
 
 def _pack_class(members: Cpdag) -> Packed:
@@ -202,51 +217,7 @@ def _unpack_class(packed: Packed) -> Cpdag:
     return Cpdag([tuple(edge) for edge in directed], [tuple(edge) for edge in undirected], nodes=nodes)
 
 
-def _by_structural_em(
-    rows: Data, asked: tuple[Any, ...], how: Mapping[str, Any], budget: Budget, watch: Progress[Any], n: int, k: int
-) -> Cpdag:
-    """The class of graphs that structural EM finds in the k-th of n samples."""
-    from suffice.recipes.structural.structural_em import structural_em
-
-    *scored, constraints = asked
-    watch.check(f"replicate {k + 1:,} of {n:,}, structural EM")
-    with _name_replicate(k, watch), warnings.catch_warnings():
-        warnings.simplefilter("ignore", SufficeNote)
-        sample, limits = rows.resample([how["seed"], k]).hold(), budget.inside(watch).keywords
-        run = structural_em(sample, *scored, constraints=constraints, **how, **limits)
-    if not k and n > 1:
-        note(f"there are missing cells, so each of {n:,} replicates is a structural EM; the first took {watch.seconds:.2g} s")
-    if not run.finished:
-        raise OutOfTime
-    return _with_fixed(run.dag, run.problem)
-
-
-@contextmanager
-def _name_replicate(k: int, watch: Progress[Any]) -> Iterator[None]:
-    """Say in which replicate something went wrong, unless it is only that there was no time left to find anything."""
-    try:
-        yield
-    except FitError as error:
-        if watch.left <= 0:
-            raise OutOfTime from None
-        raise FitError(
-            f"replicate {k + 1} of the bootstrap: {error.said} (a resample may lack what is rare in the data)"
-        ) from None
-
-
-def _until_stopped(find: Callable[[int], Cpdag], n: int, watch: Progress[Any]) -> Iterator[Cpdag]:
-    """What is found in each sample, until all are done or the run is stopped; a search that was cut short does not count."""
-    try:
-        for k in range(n):
-            watch.check(f"replicate {k + 1:,} of {n:,}")
-            yield watch.memory.answer(["replicate", k], partial(find, k), _pack_class, _unpack_class)
-    except (OutOfTime, KeyboardInterrupt):
-        return
-    finally:
-        watch.close()
-
-
-def _arrows(members: Cpdag, names: tuple[str, ...]) -> Floats:
+def _arrows(members: Cpdag, names: tuple[str, ...]) -> Array:
     """[a, b] is 1 for a → b, and one half both ways for an edge without a direction."""
     number = {name: i for i, name in enumerate(names)}
     counts = np.zeros((len(number), len(number)))
@@ -278,7 +249,7 @@ class Bootstrap(OneTable, PicturedTable):
 
     names: tuple[str, ...]
     """The variables, sorted."""
-    counts: Floats
+    counts: Array
     """counts[i, j]: in how many replicates names[i] → names[j] was found, one half for an edge without a direction."""
     n: int
     """The replicates asked for,"""
@@ -434,12 +405,8 @@ class Bootstrap(OneTable, PicturedTable):
         return f"\n... and {len(self.edges) - N_SHOWN:,} more; see edges" if len(self.edges) > N_SHOWN else ""
 
 
-def _threshold(strengths: Floats) -> float:
-    """The smallest strength above F⁻¹(t), t the median of the distribution function F over [0, 1], which minimises ∫ |F − t|.
-
-    >>> _threshold(np.array([0.0, 0.1, 0.9, 1.0])), _threshold(np.array([0.1, 0.4]))
-    (0.9, 1.0)
-    """
+def _threshold(strengths: Array) -> float:
+    """The smallest strength above F⁻¹(t), t the median of the distribution function F over [0, 1], which minimises ∫ |F − t|."""
     if not len(strengths):
         return 1.0
     knots = np.unique(np.concatenate([[0.0, 1.0], strengths]))

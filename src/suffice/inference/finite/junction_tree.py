@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -19,16 +20,11 @@ import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.errors.remedies import BY_SAMPLING, CONTRASTIVE, PSEUDO
+from suffice.inference.finite import network as nets
 from suffice.inference.finite import questions
-from suffice.inference.finite import tree as trees
 from suffice.inference.finite.logs import NEVER, Elimination, LogFactor, Weighed, weigh_factors
-from suffice.inference.finite.network import NONE, Array, Ints, Network
+from suffice.inference.finite.network import NONE, Array, GreedyOrders, Ints, Network, Order, Tree
 from suffice.inference.finite.questions import Room, RowAnswers
-from suffice.inference.finite.tree import (
-    GreedyOrders,
-    Order,
-    Tree,
-)
 
 RETRY_CELLS = 4_000_000
 """From so many cells on, another order is looked for that suits the evidence better than the compiled one."""
@@ -36,8 +32,6 @@ BETTER = 0.8
 """A new order is taken if it has at most so many of the cells: a new tree must be arranged, and room be made for its tables."""
 RETRYING = 0.2
 """Steps of that per cell: a fraction of what running the tree takes."""
-
-
 KEPT_TREES = 8
 FIRST, NEXT = 0.1, 0.2
 """Steps of looking for an order: for each cell of the first tree, and of those that later questions took, up to `COMPILING` times
@@ -47,10 +41,8 @@ FEW_CELLS = 5_000
 
 
 class VariableMarginals(NamedTuple):
-    """p(v | evidence) of every variable, one after another: those of variable v are `probs[start[v]:start[v + 1]]`.
-
-    Where the evidence is impossible, `log_prob` is −inf and the probabilities are NaN.
-    """
+    """p(v | evidence) of every variable, one after another: those of variable v are `probs[start[v]:start[v + 1]]`. Where the
+    evidence is impossible, `log_prob` is −inf and the probabilities are NaN."""
 
     probs: Array
     start: Ints
@@ -58,30 +50,25 @@ class VariableMarginals(NamedTuple):
 
 
 class JunctionTree:
-    """A network compiled for all marginals. Its order is a good one at once, and a better one as more is asked.
-
-    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
-    >>> JunctionTree.of(net).marginals(np.array([-1, 0])).probs.round(4)
-    array([0.6667, 0.3333, 1.    , 0.    ])
-    """
+    """A network compiled for all marginals. Its order is a good one at once, and a better one as more is asked."""
 
     def __init__(self, network: Network, orders: GreedyOrders) -> None:
         self.network, self._orders, self.start = network, orders, network.starts
         self._asked, self._improving = 0.0, threading.Lock()
-        self._arrange(orders.look(trees.COMPILING if orders.look(0.0).cells <= FEW_CELLS else FIRST))
-        if self.n_cells > FEW_CELLS and max(self.n_cells / trees.MAX_CELLS, self.n_bytes / trees.MAX_BYTES) > 1.0:
-            self._arrange(orders.look(trees.COMPILING))
+        self._arrange(orders.look(nets.COMPILING if orders.look(0.0).cells <= FEW_CELLS else FIRST))
+        if self.n_cells > FEW_CELLS and max(self.n_cells / nets.MAX_CELLS, self.n_bytes / nets.MAX_BYTES) > 1.0:
+            self._arrange(orders.look(nets.COMPILING))
 
     def _arrange(self, order: Order) -> None:
         """Make the tree of an order; whatever runs keeps the one that it has."""
-        self._order, self._tree = order, trees.arrange(self.network, self._orders.part, order.order)
+        self._order, self._tree = order, nets.arrange(self.network, self._orders.part, order.order)
         self.n_cells = self._tree.cells(self.network.no_evidence())
         self._others: dict[bytes, Tree] = {}
 
     @classmethod
     def of(cls, network: Network) -> JunctionTree:
         """Compile: look for a good order of elimination and arrange its tables; no table is made yet."""
-        part = trees.part_of(network, network.all_factors, network.no_evidence())
+        part = nets.part_of(network, network.all_factors, network.no_evidence())
         return cls(network, GreedyOrders(network, part))
 
     @property
@@ -110,15 +97,8 @@ class JunctionTree:
         return marginals_of(self.network, codes, factors, lambda: self)
 
     def marginals_in_rows(self, tables: Array) -> Array:
-        """p(v) of every variable v, nothing observed, for each line of tables instead of the network's: [lines, states].
-
-        A line whose tables rule everything out answers NaN. Digits of probabilities that are hardly above 0 may be lost.
-
-        >>> net = Network.of([2], [((0,), 0, np.array([0.5, 0.5]))])
-        >>> JunctionTree.of(net).marginals_in_rows(np.array([[1.0, 3.0], [2.0, 2.0]]))
-        array([[0.25, 0.75],
-               [0.5 , 0.5 ]])
-        """
+        """p(v) of every variable v, nothing observed, for each line of tables instead of the network's: [lines, states]. A line
+        whose tables rule everything out answers NaN. Digits of probabilities that are hardly above 0 may be lost."""
         nothing = self.network.no_evidence()
         whole = Network.of(self.network.sizes, [(scope, NONE, table) for scope, _, table in self.network.factors()])
         found = questions.in_rows(whole, (), whole.all_factors, np.asarray(nothing[None], np.int32), tables, whole.starts)
@@ -127,26 +107,22 @@ class JunctionTree:
         return found.probs
 
     def _marginals(self, w: Weighed, codes: Ints) -> VariableMarginals:
-        self._improve()
+        # Look on for a better order, as far as the questions so far are worth it.
+        worth = min(nets.COMPILING, FIRST + NEXT * self._asked / max(1.0, self.n_cells))
+        if self.n_cells > FEW_CELLS and not self._orders.enough(worth) and self._improving.acquire(blocking=False):
+            try:
+                found = self._orders.look(worth)
+                if found.cells < BETTER * self._order.cells:
+                    self._arrange(found)
+            finally:
+                self._improving.release()
         tree = self._tree if self.n_cells < RETRY_CELLS else self._suitable_tree(codes)
         self._asked += tree.cells(codes) if self.n_cells > FEW_CELLS else 0.0
-        probs, cells = np.zeros(self.start[-1]), tree.cells(codes) if self.n_cells > trees.LONG else 0.0
-        log_prob = NEVER if w.log_scale == NEVER else trees.interruptible(lambda: self._run(tree, w, codes, probs), cells)
+        probs, cells = np.zeros(self.start[-1]), tree.cells(codes) if self.n_cells > questions.LONG else 0.0
+        log_prob = NEVER if w.log_scale == NEVER else questions.interruptible(lambda: self._run(tree, w, codes, probs), cells)
         if log_prob == NEVER:
             probs[:] = np.nan
         return VariableMarginals(probs, self.start, log_prob + w.log_scale)
-
-    def _improve(self) -> None:
-        """Look on for a better order, as far as the questions so far are worth it."""
-        worth = min(trees.COMPILING, FIRST + NEXT * self._asked / max(1.0, self.n_cells))
-        if self.n_cells <= FEW_CELLS or self._orders.enough(worth) or not self._improving.acquire(blocking=False):
-            return
-        try:
-            found = self._orders.look(worth)
-            if found.cells < BETTER * self._order.cells:
-                self._arrange(found)
-        finally:
-            self._improving.release()
 
     def _run(self, tree: Tree, w: Weighed, codes: Ints, probs: Array) -> float:
         """Fill in the marginals; ln p(evidence). Numbers too small for floats are counted in logs instead."""
@@ -169,7 +145,7 @@ class JunctionTree:
     def _room(self, tree: Tree, codes: Ints) -> Room:
         """Room for one run, refused before it is taken where it is too much."""
         numbers = tree.n_numbers(self.network.no_evidence() if tree is self._tree else codes, down=True)
-        if 8.0 * numbers > trees.MAX_BYTES:
+        if 8.0 * numbers > nets.MAX_BYTES:
             raise TooLarge(
                 f"the tables of the junction tree need {bytes_in_words(8.0 * numbers)} (treewidth {self.treewidth}, the largest "
                 f"product has {self.largest:.3g} cells); {BY_SAMPLING}"
@@ -183,13 +159,13 @@ class JunctionTree:
         if key in self._others:
             return self._others[key]
         tree, cells = self._tree, self._tree.cells(codes)
-        heavy = max(cells / trees.MAX_CELLS, self.n_bytes / trees.MAX_BYTES) > 1.0
+        heavy = max(cells / nets.MAX_CELLS, self.n_bytes / nets.MAX_BYTES) > 1.0
         if observed.any() and (heavy or cells > RETRY_CELLS):
-            part = trees.part_of(self.network, self.network.all_factors, codes)
-            found = trees.greedy_order(self.network, part, worth=RETRYING)
+            part = nets.part_of(self.network, self.network.all_factors, codes)
+            found = nets.greedy_order(self.network, part, worth=RETRYING)
             if found.cells < 0.9 * cells or heavy:
-                tree, cells = trees.arrange(self.network, part, found.order), found.cells
-        if cells > trees.MAX_CELLS:
+                tree, cells = nets.arrange(self.network, part, found.order), found.cells
+        if cells > nets.MAX_CELLS:
             raise TooLarge(
                 f"the junction tree has products of {cells:.3g} cells in all (treewidth {self.treewidth}, the largest without "
                 f"evidence has {self.largest:.3g}): too many; {BY_SAMPLING}"
@@ -216,25 +192,19 @@ class FactorMarginals(NamedTuple):
 
 
 class FactorTree:
-    """A network compiled for the marginals of all its factors; its own tables do not matter.
-
-    >>> net = Network.of([2, 2], [((0,), -1, np.ones(2)), ((0, 1), -1, np.ones((2, 2)))])
-    >>> log_z, probs = FactorTree(net, "a model")(np.log([1.0, 3.0, 1.0, 1.0, 0.5, 0.5]))
-    >>> round(float(np.exp(log_z)), 6), probs.round(3)
-    (5.0, array([0.4, 0.6, 0.2, 0.2, 0.3, 0.3]))
-    """
+    """A network compiled for the marginals of all its factors; its own tables do not matter."""
 
     def __init__(self, network: Network, what: str) -> None:
         self.network = network
-        part = trees.part_of(network, network.all_factors, network.no_evidence())
-        order = trees.greedy_order(network, part, worth=trees.COMPILING)
+        part = nets.part_of(network, network.all_factors, network.no_evidence())
+        order = nets.greedy_order(network, part, worth=nets.COMPILING)
         self.n_cells = order.cells
         self._check(what, 8.0 * order.cells)
-        self._tree = trees.arrange(network, part, order.order)
+        self._tree = nets.arrange(network, part, order.order)
         numbers = self._tree.n_numbers(network.no_evidence(), down=True)
         self._check(what, 8.0 * numbers)
         self._room = questions.room_for(self._tree, numbers)
-        scopes = trees.steps(part.scopes(network), network.sizes[part.variables], order.order.tolist())
+        scopes = nets.steps(part.scopes(network), network.sizes[part.variables], order.order.tolist())
         self._scopes = [tuple(int(part.variables[v]) for v in scope) for scope in scopes]
         self._owner = np.repeat(np.arange(network.n_factors), np.diff(network.table_start))
         untouched = np.setdiff1d(np.arange(network.n_variables), part.variables)
@@ -242,7 +212,7 @@ class FactorTree:
         self._free = float(np.log(network.sizes[untouched]).sum())
 
     def _check(self, what: str, n_bytes: float) -> None:
-        if self.n_cells > trees.MAX_CELLS or n_bytes > trees.MAX_BYTES:
+        if self.n_cells > nets.MAX_CELLS or n_bytes > nets.MAX_BYTES:
             raise TooLarge(
                 f"the junction tree of {what} has products of {self.n_cells:.3g} cells in all ({bytes_in_words(n_bytes)} of "
                 f"tables): too many for its likelihood; {PSEUDO} and {CONTRASTIVE} do not need it"
@@ -258,13 +228,11 @@ class FactorTree:
             return FactorMarginals(NEVER, np.full(len(log_tables), np.nan))
         tables, probs = np.exp(log_tables - high[self._owner]), np.zeros(len(log_tables))
         answers = RowAnswers(probs[None], np.empty(1), np.empty(1, np.uint8))
-        trees.interruptible(
-            lambda: questions.run_tree(self._tree, questions.FACTORS, self._codes, tables, self._room, answers), self.n_cells
-        )
+        asked = (questions.FACTORS, self._codes, tables, self._room, answers)
+        questions.interruptible(partial(questions.run_tree, self._tree, *asked), self.n_cells)
         log_z = float(answers.log_prob[0])
-        if answers.status[0] == questions.UNCERTAIN or log_z == NEVER:
-            return self._in_logs(log_tables)
-        if factor_marginals(self._tree.program, net.sizes, net.table_start, *self._room, probs):
+        unsure = answers.status[0] == questions.UNCERTAIN or log_z == NEVER
+        if unsure or factor_marginals(self._tree.program, net.sizes, net.table_start, *self._room, probs):
             return self._in_logs(log_tables)
         return FactorMarginals(log_z + float(high.sum()) + self._free, probs)
 

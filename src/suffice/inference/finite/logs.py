@@ -16,8 +16,7 @@ import numpy as np
 
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.errors.remedies import BY_WEIGHTING
-from suffice.inference.finite.network import HINTED, NONE, Array, Ints, Network, Soft
-from suffice.inference.finite.tree import n_cells, relevant_part, steps
+from suffice.inference.finite.network import HINTED, NONE, Array, Ints, Network, Soft, n_cells, relevant_part, steps
 
 MAX_CELLS = 2**27
 """A product is held whole here; more cells than this (1 GiB) are refused; half as many of several rows, which can be parted."""
@@ -37,23 +36,14 @@ class LogFactor(NamedTuple):
 
 
 def shares(logs: Array, axes: tuple[int, ...]) -> Array:
-    """exp, divided by its sum over some axes; NaN where all are −inf.
-
-    >>> shares(np.log([[0.5, 1.5], [0.1, 0.1]]), (1,)).round(12)
-    array([[0.25, 0.75],
-           [0.5 , 0.5 ]])
-    """
+    """exp, divided by its sum over some axes; NaN where all are −inf."""
     with np.errstate(invalid="ignore"):  # −inf less −inf
         values = np.exp(logs - logs.max(axis=axes, keepdims=True))
     return np.asarray(values / values.sum(axis=axes, keepdims=True))
 
 
 def log_sum(logs: Array, axes: int | tuple[int, ...]) -> Array:
-    """ln Σ exp over an axis, or some; −inf where all are.
-
-    >>> log_sum(np.log([[0.25, 0.75], [0.5, 0.5]]), (1,)).round(12)
-    array([0., 0.])
-    """
+    """ln Σ exp over an axis, or some; −inf where all are."""
     if axes == ():
         return logs
     high = logs.max(axis=axes, keepdims=True)
@@ -63,16 +53,8 @@ def log_sum(logs: Array, axes: int | tuple[int, ...]) -> Array:
 
 
 class Elimination:
-    """Variables taken out of Π φ step by step: summed out, or, the last `n_maximised` of them, maximised.
-
-    `scopes` are those of `steps`. Of one row the steps can be gone through backwards: for marginals, for what is most probable,
-    for draws.
-
-    >>> factors = [LogFactor((0,), np.log([[0.25, 0.75]])), LogFactor((0, 1), np.log([[[0.5, 0.5], [0.1, 0.9]]]))]
-    >>> gone = Elimination(factors, [(1, 0), (1,)], np.array([2, 2]))
-    >>> float(np.exp(gone.joint(())[0]).round(12)), {v: p.round(12).tolist() for v, p in gone.marginals().items()}
-    (1.0, {1: [0.2, 0.8], 0: [0.25, 0.75]})
-    """
+    """Variables taken out of Π φ step by step: summed out, or, the last `n_maximised` of them, maximised. `scopes` are those of
+    `steps`. Of one row the steps can be gone through backwards: for marginals, for what is most probable, for draws."""
 
     def __init__(
         self, factors: Iterable[LogFactor], scopes: Sequence[tuple[int, ...]], sizes: Ints, n_maximised: int = 0
@@ -115,10 +97,8 @@ class Elimination:
         return result
 
     def joints(self) -> Iterator[tuple[int, Array]]:
-        """p(scope of a step's product | evidence) of each step, the last one first, if all are summed out.
-
-        Backwards: it is its share of what it became, times the probability of that.
-        """
+        """p(scope of a step's product | evidence) of each step, the last one first, if all are summed out. Backwards: it is its
+        share of what it became, times the probability of that."""
         known = {i: np.ones(()) for i, _ in self._joined[-1]}
         for i in range(len(self.scopes) - 1, -1, -1):
             scope, logs = self.scopes[i], self.product(i)[0]
@@ -173,11 +153,7 @@ class Elimination:
 
 
 def summed_to(table: Array, scope: Sequence[int], kept: Sequence[int]) -> Array:
-    """A table over a scope summed over all but some of its variables, with the axes in the order of these.
-
-    >>> summed_to(np.array([[1.0, 2.0], [3.0, 4.0]]), (0, 1), (1,))
-    array([4., 6.])
-    """
+    """A table over a scope summed over all but some of its variables, with the axes in the order of these."""
     left = [u for u in scope if u in kept]
     summed = table.sum(axis=tuple(a for a, u in enumerate(scope) if u not in kept))
     return np.asarray(summed.transpose([left.index(u) for u in kept]))
@@ -193,12 +169,7 @@ def _product(factors: Iterable[LogFactor], scope: Sequence[int], sizes: Ints) ->
 
 
 def log_joint(factors: Iterable[LogFactor], keep: Collection[int], sizes: Ints) -> Array:
-    """ln Σ Π φ over all variables but `keep`: [rows, one axis per variable of `keep`].
-
-    >>> a, b = np.log([[0.25, 0.75]]), np.log([[[0.5, 0.5], [0.1, 0.9]]])
-    >>> np.exp(log_joint([LogFactor((0,), a), LogFactor((0, 1), b)], [1], np.array([2, 2])))
-    array([[0.2, 0.8]])
-    """
+    """ln Σ Π φ over all variables but `keep`: [rows, one axis per variable of `keep`]."""
     pool = list(factors)
     rest = {v for f in pool for v in f.scope}.difference(keep)
     return Elimination(pool, steps((f.scope for f in pool), sizes, (), rest), sizes).joint(tuple(keep))
@@ -218,11 +189,9 @@ def factors_at(network: Network, numbers: Iterable[int], codes: Ints, log_tables
 
 
 def log_factors(network: Network, codes: Ints, needed: Sequence[int] = ()) -> list[LogFactor]:
-    """The factors of a network at what is observed, for rows that all observe the same variables.
-
-    `codes` has a line per row. Distributions of variables that nothing depends on are left out: neither they nor a child
-    of theirs is observed or `needed`.
-    """
+    """The factors of a network at what is observed, for rows that all observe the same variables. `codes` has a line per row.
+    Distributions of variables that nothing depends on are left out: neither they nor a child of theirs is observed or
+    `needed`."""
     hinted = codes[0].copy()
     hinted[[v for v in needed if hinted[v] < 0]] = HINTED
     part = relevant_part(network, (), network.all_factors, hinted)
@@ -244,18 +213,14 @@ def absorb_factors(factors: Iterable[LogFactor]) -> list[LogFactor]:
 
 SMALLEST = 1e-290
 """Products below this lose digits, or vanish."""
-
 SAFE = -300.0
 """An answer whose ln p(evidence) came out above this, all factors at most 1, has lost nothing that matters to underflow."""
-
 NEVER = float("-inf")
 
 
 class Weighed(NamedTuple):
-    """A network whose tables have factors in them, codes that tell of it, and ln of what was divided out of the factors.
-
-    `logs` are those of the tables, where floats do not hold them.
-    """
+    """A network whose tables have factors in them, codes that tell of it, and ln of what was divided out of the factors. `logs`
+    are those of the tables, where floats do not hold them."""
 
     network: Network
     tables: Array
@@ -266,25 +231,15 @@ class Weighed(NamedTuple):
 
 def likelihood_factors(soft: Soft) -> list[LogFactor]:
     """Likelihood evidence, p(what was seen | state) up to a factor, as factors."""
-    if not soft:
-        return []
     with np.errstate(divide="ignore"):
         return [LogFactor((v,), np.log(np.asarray(likelihood, np.float64))[None]) for v, likelihood in soft.items()]
 
 
 def weigh_factors(network: Network, codes: Ints, factors: Sequence[LogFactor]) -> Weighed:
-    """Factors of one variable as part of its table, if no product might vanish; others as factors of a larger network.
-
-    Unobserved variables with changed tables get the code `HINTED`: they matter, even if nothing below them does. Where a factor
-    is 0 everywhere, the scale is −inf.
-
-    >>> net = Network.of([2], [((0,), 0, np.array([0.25, 0.75]))])
-    >>> weigh_factors(net, np.array([-1]), likelihood_factors({0: np.array([0.5, 0.1])})).tables
-    array([0.25, 0.15])
-    """
+    """Factors of one variable as part of its table, if no product might vanish; others as factors of a larger network. Unobserved
+    variables with changed tables get the code `HINTED`: they matter, even if nothing below them does. Where a factor is 0
+    everywhere, the scale is −inf."""
     scale, tables, seen = 0.0, network.tables, codes
-    if not factors:
-        return Weighed(network, tables, seen, scale)
     more: list[tuple[tuple[int, ...], Array]] = []
     for scope, values in absorb_factors(factors):
         top = float(values.max())
@@ -292,7 +247,11 @@ def weigh_factors(network: Network, codes: Ints, factors: Sequence[LogFactor]) -
         if top == NEVER:
             return Weighed(network, tables, seen, NEVER)
         logs = values[0] - top
-        if len(scope) == 1 and _fits(network, scope[0], logs):
+        fits = len(scope) == 1 and network.own[scope[0]] >= 0
+        if fits:  # whether the table of the variable can take in the factor without a product that vanishes
+            table = network.table(int(network.own[scope[0]]))
+            fits = float(table[table > 0.0].min() * np.exp(logs.min(where=logs > NEVER, initial=0.0))) > SMALLEST
+        if fits:
             tables, seen = (tables.copy(), seen.copy()) if tables is network.tables else (tables, seen)
             f = int(network.own[scope[0]])
             tables[network.table_start[f] : network.table_start[f + 1]].reshape(-1, len(logs))[:] *= np.exp(logs)
@@ -308,11 +267,3 @@ def weigh_factors(network: Network, codes: Ints, factors: Sequence[LogFactor]) -
     with np.errstate(divide="ignore"):
         kept = np.log(tables)
     return whole._replace(logs=np.concatenate([kept, *(logs.reshape(-1) for _, logs in more)]))
-
-
-def _fits(network: Network, v: int, logs: Array) -> bool:
-    """Whether the table of a variable can take in a factor without a product that vanishes."""
-    if network.own[v] < 0:
-        return False
-    table = network.table(int(network.own[v]))
-    return float(table[table > 0.0].min() * np.exp(logs.min(where=logs > NEVER, initial=0.0))) > SMALLEST

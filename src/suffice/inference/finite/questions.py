@@ -2,18 +2,20 @@
 probable explanations: of all that is not observed (MPE), or of some variables with the others summed out (MAP).
 
 Row by row the part of the network is found that a question depends on, a program is made for each different part, and all
-programs are run. What that cannot do is done with more time for a good order, or by logs.
+programs are run. What that cannot do is done with more time for a good order, or by logs. Long work has a thread of its own, so
+that Ctrl-C is heard while a kernel runs.
 """
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from math import prod
+from typing import NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,21 +23,9 @@ import numpy.typing as npt
 
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.errors.remedies import BY_SAMPLING
+from suffice.inference.finite import network as nets
 from suffice.inference.finite.logs import NEVER, SAFE, Elimination, LogFactor, Weighed, factors_at, log_sum, shares, weigh_factors
-from suffice.inference.finite.network import Array, Ints, Network
-from suffice.inference.finite.tree import (
-    MAX_BYTES,
-    MAX_CELLS,
-    Bytes,
-    Tree,
-    arrange,
-    complete_order,
-    greedy_order,
-    interruptible,
-    part_of,
-    relevant_part,
-    steps,
-)
+from suffice.inference.finite.network import Array, Bytes, Ints, Network, Tree
 
 MOST_VARIABLES = 2500
 """Larger networks are asked one question at a time: room for the links of all pairs is not kept for them."""
@@ -51,7 +41,6 @@ ROOT, ALONE, MARGINALS, FACTORS = 0, 1, 2, 3
 """What is wanted (`kernels.messages`)."""
 DONE, TOO_LARGE, UNCERTAIN, IMPOSSIBLE = 0, 1, 2, 3
 """What became of a row."""
-
 MAX_JOINT = 2**27
 """No joint has more cells than this: 1 GiB of numbers."""
 
@@ -208,6 +197,34 @@ def _answer(
     desks.append(desk)
 
 
+T = TypeVar("T")
+
+LONG = 2e8
+"""Cells of a tree from which on running it takes so long that somebody may want to stop it."""
+
+
+def interruptible(work: Callable[[], T], cells: float) -> T:
+    """The result of `work`; if it is long, a KeyboardInterrupt is raised at once, and the work left to end by itself."""
+    if cells < LONG or threading.current_thread() is not threading.main_thread():
+        return work()
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.1)
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
 def posteriors(
     network: Network,
     targets: Sequence[int],
@@ -219,47 +236,40 @@ def posteriors(
     absolute: bool = False,
 ) -> tuple[Array, Array]:
     """p(targets | each row), and ln of its normaliser: what programs cannot do by a tree for each set of observed variables.
-
     `logs` are those of one line of tables that floats do not hold. If `absolute`, digits of probabilities that are hardly above 0
-    do not matter.
-    """
+    do not matter."""
     answers = in_rows(network, targets, seeds, seen, tables)
     probs, log_prob, _ = answers
-    trees: dict[bytes, Tree] = {}
+    cells, made = probs.shape[1], dict[bytes, Tree]()
     for r in np.flatnonzero(answers.doubtful(logs, absolute=absolute)):
         codes, line = seen[r if len(seen) > 1 else 0].astype(np.int64), tables[r if len(tables) > 1 else 0]
         key = np.minimum(codes, 0).tobytes()
-        if key not in trees:
-            trees = {key: _tree_for(network, targets, seeds, codes)}  # one at a time: they may be large
-        probs[r], log_prob[r] = _by_tree(trees[key], targets, codes, line, logs)
+        if key not in made:
+            made = {key: _tree_for(network, targets, seeds, codes)}  # one at a time: they may be large
+        tree = made[key]
+        room, found = room_for(tree, tree.n_numbers(codes)), RowAnswers(np.ones((1, cells)), np.empty(1), np.empty(1, np.uint8))
+        asked = (ROOT if len(targets) else ALONE, codes, line, room, found)
+        interruptible(partial(run_tree, tree, *asked), tree.cells(codes))
+        probs[r], log_prob[r] = found.probs[0], found.log_prob[0]
+        if found.doubtful(logs)[0]:  # by logs, slow and sure, where floats do not reach
+            order = [v for v in tree.free_variables(codes) if v not in targets]
+            joint = in_logs(network, tree.factor, order, codes, line, logs).joint(targets).reshape(-1)
+            probs[r], log_prob[r] = shares(joint, (0,)), log_sum(joint, (0,))
     return probs, log_prob
 
 
 def _tree_for(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints) -> Tree:
     """A tree for a question and all others in which the same variables are observed; refused where it would be too large."""
-    part = relevant_part(network, targets, seeds, codes)
-    found = greedy_order(network, part)
-    tree = arrange(network, part, found.order)
+    part = nets.relevant_part(network, targets, seeds, codes)
+    found = nets.greedy_order(network, part)
+    tree = nets.arrange(network, part, found.order)
     numbers = tree.n_numbers(codes)
-    if 8.0 * numbers > MAX_BYTES or found.cells > MAX_CELLS:
+    if 8.0 * numbers > nets.MAX_BYTES or found.cells > nets.MAX_CELLS:
         raise TooLarge(
             f"the answer needs products of {found.cells:.3g} cells, of {tree.widest} variables at once, and tables of "
             f"{bytes_in_words(8.0 * numbers)}: too much; {BY_SAMPLING}"
         )
     return tree
-
-
-def _by_tree(tree: Tree, targets: Sequence[int], codes: Ints, tables: Array, logs: Array | None) -> tuple[Array, float]:
-    """One question by a tree made for it; by logs, slow and sure, where floats do not reach."""
-    cells, want = math.prod(tree.network.sizes[np.asarray(targets, np.int64)].tolist()), ROOT if len(targets) else ALONE
-    room, found = room_for(tree, tree.n_numbers(codes)), RowAnswers(np.ones((1, cells)), np.empty(1), np.empty(1, np.uint8))
-    interruptible(lambda: run_tree(tree, want, codes, tables, room, found), tree.cells(codes))
-    if not found.doubtful(logs)[0]:
-        return found.probs[0], float(found.log_prob[0])
-    kept = set(targets)
-    order = [v for v in tree.free_variables(codes) if v not in kept]
-    joint = in_logs(tree.network, tree.factor, order, codes, tables, logs).joint(targets).reshape(-1)
-    return shares(joint, (0,)), float(log_sum(joint, (0,)))
 
 
 def in_logs(
@@ -268,14 +278,12 @@ def in_logs(
     """Variables of some factors taken out in an order, the last of them by maxima."""
     with np.errstate(divide="ignore"):
         some = factors_at(network, factors, codes[None], np.log(tables) if logs is None else logs)
-    return Elimination(some, steps((f.scope for f in some), network.sizes, order), network.sizes, n_maximised)
+    return Elimination(some, nets.steps((f.scope for f in some), network.sizes, order), network.sizes, n_maximised)
 
 
 class Posterior(NamedTuple):
-    """p(targets | evidence), one axis per target in the order asked for, and ln p(evidence).
-
-    Where the evidence is impossible, `log_prob` is −inf and the probabilities are NaN.
-    """
+    """p(targets | evidence), one axis per target in the order asked for, and ln p(evidence). Where the evidence is impossible,
+    `log_prob` is −inf and the probabilities are NaN."""
 
     probs: Array
     log_prob: float
@@ -284,18 +292,11 @@ class Posterior(NamedTuple):
 def posterior(
     network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor] = (), *, everywhere: bool = True
 ) -> Posterior:
-    """Exactly, by elimination within the part of the network that the question depends on.
-
-    `codes` has the code of each observed variable, −1 for the others. No target may be observed. `factors` are what is known
-    besides: likelihoods of states, densities of real evidence. Less of the network is gone through if not `everywhere`: then the
-    logarithm is not that of all evidence.
-
-    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
-    >>> posterior(net, [0], np.array([-1, 0])).probs.round(4)
-    array([0.6667, 0.3333])
-    """
+    """Exactly, by elimination within the part of the network that the question depends on. `codes` has the code of each observed
+    variable, −1 for the others. No target may be observed. `factors` are what is known besides: likelihoods of states, densities
+    of real evidence. Less of the network is gone through if not `everywhere`: then the logarithm is not that of all evidence."""
     shape = tuple(network.sizes[np.asarray(targets, np.int64)].tolist())
-    if (cells := math.prod(shape)) > MAX_JOINT:
+    if (cells := prod(shape)) > MAX_JOINT:
         raise TooLarge(
             f"the joint of {len(shape)} variables has {cells:,} cells ({bytes_in_words(8.0 * cells)}), and the limit is "
             f"{MAX_JOINT:,}: ask for fewer at a time, or for their most probable states (bn.most_probable)"
@@ -312,10 +313,7 @@ def posterior(
 
 class MostProbableCodes(NamedTuple):
     """The most probable codes of the targets together, ln p(targets, evidence), ln p(evidence), and the values of targets that
-    are numbers, with which the logs are of densities.
-
-    Where the evidence is impossible the codes are −1 and both logs −inf.
-    """
+    are numbers, with which the logs are of densities. Where the evidence is impossible the codes are −1 and both logs −inf."""
 
     codes: Ints
     log_joint: float
@@ -324,12 +322,7 @@ class MostProbableCodes(NamedTuple):
 
 
 def most_probable(network: Network, targets: Sequence[int], codes: Ints, factors: Sequence[LogFactor] = ()) -> MostProbableCodes:
-    """argmax p(targets | evidence). All sums come before all maxima, so some variables may cost more than all (Park 2002).
-
-    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.4, 0.6])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
-    >>> most_probable(net, [0, 1], net.no_evidence()).codes, most_probable(net, [0], net.no_evidence()).codes
-    (array([0, 0]), array([1]))
-    """
+    """argmax p(targets | evidence). All sums come before all maxima, so some variables may cost more than all (Park 2002)."""
     log_prob = posterior(network, (), codes, factors).log_prob
     if log_prob == NEVER:
         return MostProbableCodes(np.full(len(targets), -1, np.int64), log_prob, log_prob)
@@ -344,11 +337,11 @@ def best_codes(network: Network, targets: Sequence[int], codes: Ints, factors: S
     network, needed = w.network, w.codes.copy()
     needed[list(targets)] = 0  # as if observed, so that nothing above them is barren
     asked = np.asarray(targets, np.int64)
-    part = part_of(network, relevant_part(network, (), network.all_factors, needed).factors, codes, asked)
+    part = nets.part_of(network, nets.relevant_part(network, (), network.all_factors, needed).factors, codes, asked)
     n_summed = len(part.variables) - part.n_kept
-    order = greedy_order(network, part if n_summed else replace(part, n_kept=0)).order
+    order = nets.greedy_order(network, part if n_summed else replace(part, n_kept=0)).order
     if n_summed:  # the greedy order says nothing of what comes after the sums
-        order = complete_order(network, part, order[:n_summed]).order
+        order = nets.complete_order(network, part, order[:n_summed]).order
     found = in_logs(network, part.factors, part.variables[order].tolist(), codes, w.tables, w.logs, part.n_kept)
     chosen = found.best()
     return np.array([chosen[t] for t in asked.tolist()], np.int64), float(found.joint(())[0]) + w.log_scale

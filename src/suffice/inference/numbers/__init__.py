@@ -1,4 +1,1 @@
-"""Real variables: Gaussian given the finite ones; sparse precisions.
-
-It uses finite. Start with `gaussian`.
-"""
+"""Real variables: Gaussian given the finite ones; sparse precisions. It uses finite. Start with `gaussian`."""

@@ -16,30 +16,124 @@ Accuracy and Stability of Numerical Algorithms, 2nd ed., §19.4).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from suffice.basis.arrays import Array, Ints
+from suffice.basis.libraries import sc
 from suffice.errors import ModelError
-from suffice.inference.finite.network import NO_VARIANCE, Array, CountNode, GaussianNode, Ints
 
 LOG_2PI = float(np.log(2.0 * np.pi))
-
 CELLS = 2**22
 """Configurations are worked on in blocks of about this many numbers."""
-
 FEW = 32
 """So many targets share a decomposition where their covariances are not asked for."""
-
 SMALLEST = 1e-10
 """Evidence whose standard deviation given the other evidence is a smaller share of its own than this is collinear."""
-
+NO_VARIANCE = 1e-300
+"""The variance of a count of rate 0, which is always 0: a Gaussian node has some."""
 FINE, COLLINEAR, OVERFLOW = -1, -2, -3
 """What may be wrong with a configuration; a number from 0 up is the node that has no parameters there."""
 
 Configurations = Mapping[int, int | Ints]
 """For each finite variable its code: one for all configurations, or one for each."""
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianNode:
+    """p(y | u, x) = Normal(intercept[u] + coefficients[u]·x, variance[u]). u are finite variables and x real ones, both by
+    number: `finite_parents` count within the finite network, `real_parents` among the Gaussian nodes. Arrays have one axis per
+    finite parent, coefficients one more for x. NaN means that a configuration has no parameters."""
+
+    finite_parents: tuple[int, ...]
+    real_parents: tuple[int, ...]
+    intercept: Array
+    coefficients: Array
+    variance: Array
+
+    @property
+    def never_zero(self) -> bool:
+        """Whether no value is ruled out by a configuration."""
+        return True
+
+    @property
+    def complete(self) -> bool:
+        """Whether every configuration has parameters, by which every number is possible."""
+        return self.never_zero and not any(np.isnan(a).any() for a in (self.intercept, self.coefficients, self.variance))
+
+
+@dataclass(frozen=True, eq=False)
+class CountNode(GaussianNode):
+    """p(n | u) = Poisson(rates[u]), u finite variables by number; NaN means that a configuration has no rate.
+
+    An observed count weighs the configurations of its finite parents, and is a constant to its children, as any observed number
+    is. One that is not observed is barren, or asked for: then all that is said of it here is its mean and its variance, both λ.
+    So a count is a Gaussian node with these moments, but for the probability of its value.
+    """
+
+    @classmethod
+    def of(cls, finite_parents: tuple[int, ...], rates: Array) -> CountNode:
+        return cls(finite_parents, (), rates, np.zeros((*rates.shape, 0)), np.maximum(rates, NO_VARIANCE))
+
+    @property
+    def rates(self) -> Array:
+        return self.intercept
+
+    @property
+    def never_zero(self) -> bool:
+        return bool((self.rates > 0.0).all())
+
+    def weight(self, counts: Array, index: Ints) -> tuple[Array, Array]:
+        """ln p(counts) in some configurations, [configurations, rows], and the logarithm of the variance that a Gaussian would
+        have; NaN where a configuration has no rate."""
+        rates = self.rates.reshape(-1)[index][:, None]
+        return log_poisson(counts, rates), np.log(np.maximum(rates, NO_VARIANCE))
+
+
+@dataclass(frozen=True, eq=False)
+class DensityNode(CountNode):
+    """A number of any distribution whose value is known before: all that is held of p(n | u) is its logarithm at that value. It
+    must be observed, or barren."""
+
+    @classmethod
+    def of(cls, finite_parents: tuple[int, ...], logs: Array) -> DensityNode:
+        return cls(finite_parents, (), logs, np.zeros((*logs.shape, 0)), np.ones(logs.shape))
+
+    @property
+    def never_zero(self) -> bool:
+        return bool((self.intercept > -np.inf).all())
+
+    def weight(self, counts: Array, index: Ints) -> tuple[Array, Array]:
+        shape = (len(index), len(counts))
+        return np.broadcast_to(self.intercept.reshape(-1)[index][:, None], shape), np.zeros(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class DistributionNode(CountNode):
+    """A number of any distribution given finite variables: its means and variances, and ln p of values in some configurations."""
+
+    log_prob: Callable[[Ints, Array], Array]
+
+    @classmethod
+    def of(  # type: ignore[override]
+        cls, finite_parents: tuple[int, ...], means: Array, variances: Array, log_prob: Callable[[Ints, Array], Array]
+    ) -> DistributionNode:
+        return cls(finite_parents, (), means, np.zeros((*means.shape, 0)), np.maximum(variances, NO_VARIANCE), log_prob)
+
+    @property
+    def never_zero(self) -> bool:
+        return bool((self.variance > NO_VARIANCE).all())
+
+    def weight(self, counts: Array, index: Ints) -> tuple[Array, Array]:
+        return self.log_prob(index, counts), np.log(self.variance.reshape(-1)[index])[:, None]
+
+
+def log_poisson(n: Array, rates: Array) -> Array:
+    """ln p(n) at a rate λ: n ln λ − λ − ln n!; at the rate 0 only n = 0 is possible."""
+    return np.asarray(sc.xlogy(n, rates) - rates - sc.gammaln(n + 1.0))
 
 
 class Conditioned(NamedTuple):
@@ -77,19 +171,7 @@ class HiddenCount(ModelError):
 
 
 class Gaussians:
-    """Gaussian nodes and counts in topological order, their numbers end to end so that those of many are found at once.
-
-    >>> x = GaussianNode((), (), np.array(1.0), np.zeros(0), np.array(1.0))
-    >>> y = GaussianNode((), (0,), np.array(0.0), np.array([2.0]), np.array(1.0))
-    >>> answer = Gaussians([x, y]).condition([0, 1], [0], {1: np.array([2.0, 7.0])}, {})
-    >>> answer.mean.round(12), answer.variance.round(12)
-    (array([[[1.],
-            [3.]]]), array([[0.2]]))
-    >>> answer = Gaussians([CountNode.of((0,), np.array([0.5, 3.0]))])
-    >>> answer = answer.condition([0], [], {0: np.array([2.0])}, {0: np.array([0, 1])}, 2)
-    >>> np.exp(answer.log_density[:, 0]).round(6)
-    array([0.075816, 0.224042])
-    """
+    """Gaussian nodes and counts in topological order, their numbers end to end so that those of many are found at once."""
 
     def __init__(self, nodes: Sequence[GaussianNode]) -> None:
         self.nodes = tuple(nodes)
@@ -135,26 +217,21 @@ class Gaussians:
             counted = np.array([t in self._counts for t in targets], bool)
             lost = counted & (np.abs(answer.root) < 2.0 * np.sqrt(NO_VARIANCE))
             answer = answer._replace(root=np.where(lost, 0.0, answer.root))
-        for m in counts:
-            answer = self._weigh_counts(answer, m, values[m], configurations)
+        for m in counts:  # the probability of observed counts
+            index = self._places([m], configurations, len(answer.trouble))[0]
+            lost = np.isnan(self._counts[m].intercept.reshape(-1)[index])
+            trouble = np.where(lost & (answer.trouble == FINE), m, answer.trouble)
+            logs, log_variance = self._counts[m].weight(values[m], index)
+            logs = np.where((trouble == FINE)[:, None], logs, np.nan)
+            # what a log-density has beside −½ ln 2πv of each node: of a count there is no other use for it
+            distance = answer.distance - 2.0 * logs - LOG_2PI - log_variance
+            answer = answer._replace(log_density=answer.log_density + logs, distance=distance, trouble=trouble)
         return answer
-
-    def _weigh_counts(self, answer: Conditioned, m: int, counts: Array, configurations: Configurations) -> Conditioned:
-        """The same with the probability of observed counts.
-
-        `distance` is what a log-density has beside −½ ln 2πv of each node: of a count there is no other use for it.
-        """
-        index = self._places([m], configurations, len(answer.trouble))[0]
-        lost = np.isnan(self._counts[m].intercept.reshape(-1)[index])
-        trouble = np.where(lost & (answer.trouble == FINE), m, answer.trouble)
-        logs, log_variance = self._counts[m].weight(counts, index)
-        logs = np.where((trouble == FINE)[:, None], logs, np.nan)
-        distance = answer.distance - 2.0 * logs - LOG_2PI - log_variance
-        return answer._replace(log_density=answer.log_density + logs, distance=distance, trouble=trouble)
 
     def _propagate(
         self, members: Sequence[int], values: Mapping[int, Array], configurations: Configurations, size: int, rows: int
-    ) -> _Spread:
+    ) -> tuple[Array, Array, Ints]:
+        """μ [members, configurations, rows], A [members, configurations, noises], and what is wrong [configurations]."""
         place = {m: i for i, m in enumerate(members)}
         intercept, variance, coefficients, trouble = self._parameters(members, configurations, size)
         mean, loadings = np.empty((len(members), size, rows)), np.zeros((len(members), size, len(members)))
@@ -172,7 +249,7 @@ class Gaussians:
                         row[:, : p + 1] += slope * loadings[p, :, : p + 1]
                 row[:, i] = noise[i]
         trouble[~np.isfinite(mean).all(axis=(0, 2)) & (trouble == FINE)] = OVERFLOW
-        return _Spread(mean, loadings, trouble)
+        return mean, loadings, trouble
 
     def _parameters(self, members: Sequence[int], configurations: Configurations, size: int) -> tuple[Array, Array, Array, Ints]:
         """Intercepts and variances [members, configurations], coefficients [edges, configurations], and for each configuration
@@ -204,23 +281,23 @@ class Gaussians:
         return index
 
 
-class _Spread(NamedTuple):
-    """μ [members, configurations, rows], A [members, configurations, noises], and what is wrong [configurations]."""
-
-    mean: Array
-    loadings: Array
-    trouble: Ints
-
-
 def _condition(
-    spread: _Spread, members: Sequence[int], targets: Sequence[int], values: Mapping[int, Array], joint: bool
+    spread: tuple[Array, Array, Ints], members: Sequence[int], targets: Sequence[int], values: Mapping[int, Array], joint: bool
 ) -> Conditioned:
     mean, loadings, trouble = spread
     place = {m: i for i, m in enumerate(members)}
     seen, asked = [m for m in members if m in values], [place[t] for t in targets]
     k, chosen = len(seen), [*(place[m] for m in seen), *asked]
-    columns, scale = _unit_columns(np.transpose(loadings[chosen], (1, 2, 0)), trouble)
-    triangles = _triangles(columns, k, joint)
+    columns = np.transpose(loadings[chosen], (1, 2, 0))
+    # Columns of length 1, and what their lengths were. A column too long for a number is trouble.
+    peak = np.abs(columns).max(axis=1, initial=0.0)
+    lost = ~np.isfinite(peak).all(axis=1)
+    if lost.any():
+        trouble[lost & (trouble == FINE)] = OVERFLOW
+        columns, peak = np.where(lost[:, None, None], np.eye(*columns.shape[1:]), columns), np.where(lost[:, None], 1.0, peak)
+    columns = columns / peak[:, None, :]
+    length = np.sqrt((columns * columns).sum(axis=1))
+    triangles, scale = _triangles(columns / length[:, None, :], k, joint), peak * length
     R_ee = triangles[0][:, :k, :k]
     collinear = np.any(np.abs(np.diagonal(R_ee, axis1=1, axis2=2)) < SMALLEST, axis=1)
     trouble[collinear & (trouble == FINE)] = COLLINEAR
@@ -238,18 +315,6 @@ def _condition(
     roots = [R[:, k:, k:] if joint else np.sqrt((R[:, k:, k:] ** 2).sum(axis=1, keepdims=True)) for R in triangles]
     root = np.concatenate(roots, axis=2) * scale[:, None, k:]
     return Conditioned(np.swapaxes(shift, 1, 2) + np.transpose(mean[asked], (1, 2, 0)), root, log_density, distance, trouble)
-
-
-def _unit_columns(columns: Array, trouble: Ints) -> tuple[Array, Array]:
-    """Columns of length 1, and what their lengths were. A column too long for a number is trouble."""
-    peak = np.abs(columns).max(axis=1, initial=0.0)
-    lost = ~np.isfinite(peak).all(axis=1)
-    if lost.any():
-        trouble[lost & (trouble == FINE)] = OVERFLOW
-        columns, peak = np.where(lost[:, None, None], np.eye(*columns.shape[1:]), columns), np.where(lost[:, None], 1.0, peak)
-    columns = columns / peak[:, None, :]
-    length = np.sqrt((columns * columns).sum(axis=1))
-    return columns / length[:, None, :], peak * length
 
 
 def _triangles(columns: Array, k: int, joint: bool) -> list[Array]:

@@ -26,26 +26,21 @@ import numpy as np
 from suffice.errors import ModelError, TooLarge
 from suffice.inference.finite.junction_tree import JunctionTree, VariableMarginals, marginals_of
 from suffice.inference.finite.logs import NEVER, LogFactor, likelihood_factors
-from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network, Soft
+from suffice.inference.finite.network import NONE, Array, Ints, Network, Soft
 from suffice.inference.finite.questions import MostProbableCodes, best_codes, posterior
-from suffice.inference.numbers.gaussian import FINE, LOG_2PI, Conditioned, Configurations, Gaussians
+from suffice.inference.numbers.gaussian import FINE, LOG_2PI, Conditioned, Configurations, GaussianNode, Gaussians
 
 MAX_CONFIGURATIONS = 2**17
 """No more configurations of finite variables than this are gone through."""
-
 MAX_CELLS = 2**26
 """No more numbers than this are held for all configurations together."""
-
-
 TOGETHER = 24
 """Blocks of so many nodes in all are better worked on together than one by one."""
 
 
 class HybridEvidence(Protocol):
-    """What is observed: codes of finite variables (−1: not), likelihoods of their states, values of real ones.
-
-    Many rows at once have a line of codes each, and for each real variable an array of values.
-    """
+    """What is observed: codes of finite variables (−1: not), likelihoods of their states, values of real ones. Many rows at once
+    have a line of codes each, and for each real variable an array of values."""
 
     @property
     def codes(self) -> Ints: ...
@@ -103,27 +98,27 @@ class GaussianBlock(NamedTuple):
 
 
 def blocks(nodes: Sequence[GaussianNode], targets: Iterable[int], observed: Collection[int]) -> list[GaussianBlock]:
-    """The blocks of targets, evidence and their ancestors; what is below both is barren.
-
-    An observed node is a constant to its children, so it hangs together with its parents only.
-
-    >>> x = GaussianNode((), (), np.array(1.0), np.zeros(0), np.array(1.0))
-    >>> y, z = (GaussianNode((), (p,), np.array(0.0), np.array([2.0]), np.array(1.0)) for p in (0, 1))
-    >>> [b.members for b in blocks([x, y, z], [2], {1: 0.0})]
-    [(0, 1), (2,)]
-    """
+    """The blocks of targets, evidence and their ancestors; what is below both is barren. An observed node is a constant to its
+    children, so it hangs together with its parents only."""
     needed = np.zeros(len(nodes), bool)
     needed[[*targets, *observed]] = True
     root = list(range(len(nodes)))
     groups: dict[int, list[int]] = {}
+
+    def root_of(m: int) -> int:
+        while root[m] != m:
+            root[m] = root[root[m]]
+            m = root[m]
+        return m
+
     for m in range(len(nodes) - 1, -1, -1):
         if needed[m]:
             for p in nodes[m].real_parents:
                 needed[p] = True
                 if p not in observed:
-                    root[_root(root, m)] = _root(root, p)
+                    root[root_of(m)] = root_of(p)
     for m in np.flatnonzero(needed).tolist():
-        groups.setdefault(_root(root, m), []).append(m)
+        groups.setdefault(root_of(m), []).append(m)
     return [block_of(nodes, members, observed) for members in groups.values()]
 
 
@@ -159,9 +154,9 @@ class Grid(NamedTuple):
     def size(self) -> int:
         return math.prod(self.shape)
 
-    def states(self, i: int) -> dict[int, int]:
-        """The i-th configuration, observed variables included."""
-        return {v: int(c if isinstance(c, int) else c[i]) for v, c in self.codes.items()}
+    def factor(self, values: Array) -> LogFactor:
+        """A factor from numbers for each configuration and row."""
+        return LogFactor(self.scope, values.T.reshape(-1, *self.shape))
 
 
 def grid(network: Network, finite: Iterable[int], codes: Ints, width: int = 1) -> Grid:
@@ -211,12 +206,7 @@ def condition_block(
 
 def density(every: Grid, answer: Conditioned) -> LogFactor:
     """ln p(evidence | finite variables); −inf where there is no Gaussian."""
-    return as_factor(every, np.where((answer.trouble == FINE)[:, None], answer.log_density, -np.inf))
-
-
-def as_factor(every: Grid, values: Array) -> LogFactor:
-    """A factor from numbers for each configuration and row."""
-    return LogFactor(every.scope, values.T.reshape(-1, *every.shape))
+    return every.factor(np.where((answer.trouble == FINE)[:, None], answer.log_density, -np.inf))
 
 
 def refuse(network: Network, every: Grid, trouble: Ints, observed: Sequence[int], codes: Ints, soft: Soft) -> None:
@@ -228,7 +218,8 @@ def refuse(network: Network, every: Grid, trouble: Ints, observed: Sequence[int]
         wrong &= posterior(network, every.scope, codes, likelihood_factors(soft), everywhere=False).probs.reshape(-1) > 0
     if wrong.any():
         first = int(np.argmax(wrong))
-        raise Trouble(int(trouble[first]), observed, every.states(first))
+        states = {v: int(c if isinstance(c, int) else c[first]) for v, c in every.codes.items()}  # observed ones included
+        raise Trouble(int(trouble[first]), observed, states)
 
 
 def block_of(nodes: Sequence[GaussianNode], members: Sequence[int], observed: Collection[int]) -> GaussianBlock:
@@ -237,18 +228,9 @@ def block_of(nodes: Sequence[GaussianNode], members: Sequence[int], observed: Co
     return GaussianBlock(tuple(members), tuple(m for m in members if m in observed), tuple(finite))
 
 
-def _root(root: list[int], m: int) -> int:
-    while root[m] != m:
-        root[m] = root[root[m]]
-        m = root[m]
-    return m
-
-
 class Mixed(NamedTuple):
-    """p(finite targets, real targets | evidence): Gaussians with weights, each with codes of the finite targets.
-
-    [components], [components, reals], [components, reals, reals], [components, finite targets], and ln p(evidence).
-    """
+    """p(finite targets, real targets | evidence): Gaussians with weights, each with codes of the finite targets. [components],
+    [components, reals], [components, reals, reals], [components, finite targets], and ln p(evidence)."""
 
     weights: Array
     means: Array
@@ -350,23 +332,20 @@ def most_probable(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], e
 
 
 def _all_modes(hybrid: Hybrid, evidence: HybridEvidence) -> list[LogFactor]:
-    """The density of all real nodes where those not observed are at their means."""
-    factors = [_own(hybrid, m, evidence) for m in range(len(hybrid.nodes))]
+    """The density of all real nodes where those not observed are at their means: ln 1/√(2πv) of each node, over its finite
+    parents, and what the evidence of each block is off."""
+    factors, codes = [], evidence.codes
+    for m, node in enumerate(hybrid.nodes):
+        every = grid(hybrid.network, node.finite_parents, codes)
+        variance = node.variance[tuple(slice(None) if codes[v] == NONE else codes[v] for v in node.finite_parents)].reshape(-1)
+        lost = np.isnan(variance)
+        refuse(hybrid.network, every, np.where(lost, m, FINE), (), codes, evidence.soft)
+        factors.append(every.factor(np.where(lost, NEVER, -0.5 * (LOG_2PI + np.log(variance)))[:, None]))
     for block in pack_blocks(hybrid.nodes, blocks(hybrid.nodes, (), evidence.reals), evidence.codes, evidence.reals):
         every, answer = condition_block(hybrid, block, (), evidence)
         fine = (answer.trouble == FINE)[:, None]
-        factors.append(as_factor(every, np.where(fine, -0.5 * answer.distance, NEVER)))
+        factors.append(every.factor(np.where(fine, -0.5 * answer.distance, NEVER)))
     return factors
-
-
-def _own(hybrid: Hybrid, m: int, evidence: HybridEvidence) -> LogFactor:
-    """ln 1/√(2πv) of one node, over its finite parents."""
-    node = hybrid.nodes[m]
-    every = grid(hybrid.network, node.finite_parents, evidence.codes)
-    variance = node.variance[tuple(slice(None) if evidence.codes[v] == NONE else evidence.codes[v] for v in node.finite_parents)]
-    lost = np.isnan(variance).reshape(-1)
-    refuse(hybrid.network, every, np.where(lost, m, FINE), (), evidence.codes, evidence.soft)
-    return as_factor(every, np.where(lost, NEVER, -0.5 * (LOG_2PI + np.log(variance.reshape(-1))))[:, None])
 
 
 def _modes(hybrid: Hybrid, finite: Sequence[int], reals: Sequence[int], evidence: HybridEvidence) -> list[LogFactor]:

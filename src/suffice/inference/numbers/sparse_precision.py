@@ -25,31 +25,22 @@ from suffice.basis.blas import one_blas_thread
 
 GAP = 1e-9
 """The duality gap at which a solution is good enough, unless another is asked for: it costs little more than 1e-4 (KERNELS)."""
-
 MOST_STEPS = 200
 """Newton steps: 7 to 14 are usual."""
-
 SMALL = 150
 """Variables up to which a direction is refined as soon as steps are slow; of more, only where more sweeps did not help."""
-
 ROUNDS = 20
 """How often a direction is refined at most,"""
-
 SLIGHT = 1e-3
 """and the part of what the model gained by which a round that gains less is the last."""
-
 ENOUGH = 0.3
 """The part of the foretold decrease that a step has to reach. A Newton step on a quadratic function reaches half of it. With a
 small part the first step, from a diagonal matrix, may end where Θ is nearly singular; its least eigenvalue then only doubles with
 each step (random graph, p = 100, λ = .1: 9 steps, 26 ms; with this part 5 steps, 4 ms)."""
-
 SLOW = 0.5
 """The part of the last step's foretold decrease above which Newton steps do not converge as they should."""
-
 NEAR = 100.0
 """The gap is looked at when the decrease that a step foretold is within so many times of it."""
-
-
 ROUNDING = 1e-14
 """The part of the objective that rounding takes, below which no gap can be shown."""
 
@@ -60,16 +51,9 @@ class Sweeps(NamedTuple):
     most: int
     settled: float
 
-    @staticmethod
-    def with_effort(effort: float, step: int) -> Sweeps:
-        """What is enough for most problems, and more where columns are nearly collinear, which makes sweeps slow."""
-        return Sweeps(min(int(effort * (2 + step)), CLOSE.most), max(0.05 / effort, CLOSE.settled))
-
 
 CLOSE = Sweeps(500, 1e-4)
 """For the steps that are near the end, which then needs few of them."""
-
-
 CONJUGATE = Sweeps(100, 1e-18)
 """Conjugate gradients, by the square of what is left."""
 
@@ -110,16 +94,8 @@ def sparse_precision(
     screen: bool = True,
     watch: Callable[[], None] = lambda: None,
 ) -> SparsePrecision:
-    """The precision Θ that minimises f, from the start of a diagonal one or from `start`, up to a duality `gap`.
-
-    Each of some `more` steps after that squares the error, of which a gap, a sum, shows nothing below its rounding.
-
-    >>> S = np.array([[1.0, 0.5], [0.5, 1.0]])
-    >>> found = sparse_precision(S, np.array([[0.0, 0.2], [0.2, 0.0]]), gap=1e-12)
-    >>> found.covariance.round(6)  # the correlation, less the penalty
-    array([[1. , 0.3],
-           [0.3, 1. ]])
-    """
+    """The precision Θ that minimises f, from the start of a diagonal one or from `start`, up to a duality `gap`. Each of some
+    `more` steps after that squares the error, of which a gap, a sum, shows nothing below its rounding."""
     n, begin = len(S), time.perf_counter()
     variance = np.diag(S) + np.diag(L)
     precision, covariance = np.diag(1.0 / variance), np.diag(variance)
@@ -153,9 +129,8 @@ class _Descent:
     """Newton steps on one component, from a diagonal matrix or from a start."""
 
     def __init__(self, S: Array, L: Array, start: Array | None, begin: float, watch: Callable[[], None]) -> None:
-        S, L = (
-            np.require(x, np.float64, ["C_CONTIGUOUS", "WRITEABLE", "ALIGNED"]) for x in (S, L)
-        )  # the kernel takes no other kind
+        # the kernel takes no other kind of array
+        S, L = (np.require(x, np.float64, ["C_CONTIGUOUS", "WRITEABLE", "ALIGNED"]) for x in (S, L))
         self.S, self.L, self.begin, self.watch = S, L, begin, watch
         self.n = len(S)
         self.bounded = np.isfinite(L).all()
@@ -175,10 +150,10 @@ class _Descent:
         tolerance, near, last, effort = max(tolerance, self._rounding), 0, -np.inf, 1.0
         for step in range(1, MOST_STEPS + 1):
             self.watch()
-            sweeps = CLOSE if near else Sweeps.with_effort(effort, step)
-            direction, slope = self._direction(
-                sweeps, effort > (1.0 if self.n <= SMALL else 4.0) or (near > 1 and self.n <= SMALL)
-            )
+            # Enough for most problems, and more where columns are nearly collinear, which makes sweeps slow.
+            most, settled = min(int(effort * (2 + step)), CLOSE.most), max(0.05 / effort, CLOSE.settled)
+            thorough = effort > (1.0 if self.n <= SMALL else 4.0) or (near > 1 and self.n <= SMALL)
+            direction, slope = self._direction(CLOSE if near else Sweeps(most, settled), thorough)
             moved = self._line_search(direction, slope)
             effort, last = 4.0 * effort if slope < SLOW * last else effort, slope  # not a Newton direction yet
             near, before = near + 1 if -slope <= NEAR * tolerance or not moved else 0, self.gap
@@ -228,7 +203,7 @@ class _Descent:
 
     def _sweep(self, sweeps: Sweeps, first: Ints, rows: Ints) -> None:
         """Coordinate descent on the quadratic model of f."""
-        from suffice.kernels.regressions.lassos import direction_sweep
+        from suffice.kernels.regressions.undirected import direction_sweep
 
         for _ in range(sweeps.most):
             moved, size = direction_sweep(self.S, self.W, self.theta, self.L, first, rows, self.D, self.U, self.column)
@@ -237,13 +212,11 @@ class _Descent:
 
     def _refine(self, gradient: Array, first: Ints, rows: Ints) -> None:
         """Solve for the entries that sweeps leave other than zero, sweep again, and so on while that makes the model smaller.
-
-        Where columns are nearly collinear, sweeps alone hardly get anywhere; which entries are zero they know earlier.
-        """
+        Where columns are nearly collinear, sweeps alone hardly get anywhere; which entries are zero they know earlier."""
         value = self._model(gradient, self.D)
         for _ in range(ROUNDS):
             self.watch()
-            solved = self._towards(gradient, self._solve(gradient), value)
+            solved = self._towards(gradient, value)
             if solved is None:
                 break
             self.D[:], self.U[:] = solved, solved @ self.W
@@ -257,10 +230,8 @@ class _Descent:
         return float(np.vdot(gradient, D) + 0.5 * np.vdot(D, self.W @ D @ self.W)) + self._size(self.theta + D)
 
     def _solve(self, gradient: Array) -> Array:
-        """The minimum of the model among the matrices that are zero where theta + D is, if signs stayed as they are.
-
-        By conjugate gradients on W E W, restricted to these entries, with its inverse Θ R Θ, so restricted, to precondition.
-        """
+        """The minimum of the model among the matrices that are zero where theta + D is, if signs stayed as they are. By conjugate
+        gradients on W E W, restricted to these entries, with its inverse Θ R Θ, so restricted, to precondition."""
         W, theta, target = self.W, self.theta, self.theta + self.D
         free = target != 0.0
         E = np.where(free, self.D, -theta)
@@ -281,9 +252,9 @@ class _Descent:
             way = ahead + left / before * way
         return np.asarray((E + E.T) / 2.0)
 
-    def _towards(self, gradient: Array, solved: Array, value: float) -> Array | None:
+    def _towards(self, gradient: Array, value: float) -> Array | None:
         """As far towards a solution as the model gets smaller, with what changes its sign on the way held at zero."""
-        sign, length = np.sign(self.theta + self.D), 1.0
+        solved, sign, length = self._solve(gradient), np.sign(self.theta + self.D), 1.0
         while length > 1e-3:
             E = self.D + length * (solved - self.D)
             E = np.where((np.sign(self.theta + E) != sign) & (self.L > 0.0), -self.theta, E)

@@ -1,4 +1,2 @@
-"""Answers by drawing: likelihood weighting, Gibbs sampling, Boltzmann machines, annealed importance sampling.
-
-It uses finite. Start with `sampling`.
-"""
+"""Answers by drawing: likelihood weighting, Gibbs sampling, Boltzmann machines, annealed importance sampling. It uses finite.
+Start with `sampling`."""

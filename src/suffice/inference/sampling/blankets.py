@@ -28,14 +28,7 @@ MAX_DRAWN = 2**31
 
 @dataclass(frozen=True, eq=False)
 class Blankets:
-    """Which tables each node is in, and where: `scopes` are sets of nodes by number, `sizes` the states of each node.
-
-    >>> blankets = Blankets.of([2, 2], [(0, 1)])
-    >>> logs = np.log([4.0, 1.0, 1.0, 4.0])
-    >>> value, gradient = blankets.pseudo(blankets.columns(np.array([[0, 0], [0, 1]])), np.ones(2), logs)
-    >>> round(float(np.exp(value)), 6), gradient.round(2)  # (0.8 · 0.2)²
-    (0.0256, array([-0.4,  1.4, -0.2, -0.8]))
-    """
+    """Which tables each node is in, and where: `scopes` are sets of nodes by number, `sizes` the states of each node."""
 
     sizes: Ints
     scopes: tuple[tuple[int, ...], ...]
@@ -94,24 +87,19 @@ class Blankets:
     def pseudo(self, columns: Codes, weights: Array, logs: Array) -> tuple[float, Array]:
         """Σ w ln p(node | the others) over nodes and cases, and its gradient by the logs; all nodes have as many cases."""
         n = columns.shape[1]
-        own, cases = np.arange(self.n) * n, np.full(self.n, n)
-        return self._pseudo(columns.reshape(-1), (own, cases, np.zeros(self.n, np.int64)), weights, logs, n * self.member)
+        own, cases, starts = np.arange(self.n) * n, np.full(self.n, n), np.zeros(self.n, np.int64)
+        return self.pseudo_of_tables(LocalTables(columns.reshape(-1), own, cases, starts, weights, n * self.member), logs)
 
     def pseudo_of_tables(self, tables: LocalTables, logs: Array) -> tuple[float, Array]:
         """The same of cases that each node has for itself."""
-        return self._pseudo(tables.cells, (tables.own, tables.cases, tables.weight_start), tables.weights, logs, tables.column)
+        from suffice.kernels.inference.draws import pseudo
 
-    def _pseudo(
-        self, cells: Codes, where: tuple[Ints, Ints, Ints], weights: Array, logs: Array, column: Ints
-    ) -> tuple[float, Array]:
-        from suffice.kernels.regressions.blankets import pseudo
-
-        gradient = np.zeros(len(logs))
-        return pseudo(cells, *where, weights, logs, *self._graph(column), gradient), gradient
+        where, gradient = (tables.own, tables.cases, tables.weight_start), np.zeros(len(logs))
+        return pseudo(tables.cells, *where, tables.weights, logs, *self._graph(tables.column), gradient), gradient
 
     def sweep(self, columns: Codes, logs: Array, seed: int, step: int) -> None:
         """Draw each node in turn given the others, in all chains: `columns` changes."""
-        from suffice.kernels.regressions.blankets import sweep
+        from suffice.kernels.inference.draws import sweep
 
         n = columns.shape[1]
         low, high = key_of(seed, step)
@@ -136,7 +124,7 @@ class Blankets:
 
     def counts(self, columns: Codes) -> Array:
         """How many of the cases fall into each cell of each table."""
-        from suffice.kernels.regressions.blankets import tally
+        from suffice.kernels.inference.draws import tally
 
         offset, first, member, step = self._tables
         n, counts = columns.shape[1], np.zeros(int(self.table_start[-1]))
@@ -152,10 +140,8 @@ class Blankets:
 
 @dataclass(frozen=True, eq=False)
 class LocalTables:
-    """Cases of each node and its neighbours, with their weights: all that rows have to say of a pseudo-likelihood.
-
-    Nodes with the same numbers of states around them share the columns of their cases: every joint state, row by row.
-    """
+    """Cases of each node and its neighbours, with their weights: all that rows have to say of a pseudo-likelihood. Nodes with the
+    same numbers of states around them share the columns of their cases: every joint state, row by row."""
 
     cells: Codes
     own: Ints
@@ -182,11 +168,5 @@ class LocalTables:
         cases = np.array([t.size for t in tables], np.int64)
         weights = np.concatenate([np.zeros(0), *(t.reshape(-1) for t in tables)])
         starts = np.cumsum([0, *cases[:-1]], dtype=np.int64)[: len(cases)]
-        return cls(
-            np.concatenate([np.zeros(0, np.uint16), *parts]),
-            np.array(own, np.int64),
-            cases,
-            starts,
-            weights,
-            np.array(column, np.int64),
-        )
+        cells = np.concatenate([np.zeros(0, np.uint16), *parts])
+        return cls(cells, np.array(own, np.int64), cases, starts, weights, np.array(column, np.int64))

@@ -37,19 +37,17 @@ Key = tuple[np.uint32, np.uint32]
 
 BLOCK = 4096
 """States that are summed over at a time."""
-
 MAX_STATES = 2**20
 """Of the smaller layer, for a sum over all of them."""
-
+UNEVEN = 0.2
+"""A share of the chains: where those that carry the weight are fewer, the standard error is itself not known."""
+TWICE = 2.0
+"""What the spread of the weights says of the error may be too little by this, and no more."""
 LOG_ROOT_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def key_of(seed: int, step: int) -> Key:
-    """The key of the draws of a step (SplitMix64: Steele, Lea & Flood 2014, OOPSLA, p. 453).
-
-    >>> key_of(0, 1) == key_of(0, 1), key_of(0, 1) == key_of(0, 2), key_of(0, 1) == key_of(1, 0)
-    (True, False, False)
-    """
+    """The key of the draws of a step (SplitMix64: Steele, Lea & Flood 2014, OOPSLA, p. 453)."""
     x = 0
     for part in (seed, step):
         x = (x + part + 0x9E3779B97F4A7C15) % 2**64
@@ -61,12 +59,7 @@ def key_of(seed: int, step: int) -> Key:
 
 @dataclass(frozen=True, eq=False)
 class LayerUnits:
-    """A layer: so many bits, then groups of units of which one is 1, by their sizes, then so many numbers.
-
-    >>> units = LayerUnits(2, (3,), 1)
-    >>> units.n, units.first.tolist(), units.n_states
-    (6, [2, 5], inf)
-    """
+    """A layer: so many bits, then groups of units of which one is 1, by their sizes, then so many numbers."""
 
     n_bits: int
     groups: tuple[int, ...] = ()
@@ -94,7 +87,7 @@ class LayerUnits:
 
     def draw(self, x: Floats, bias: Floats, key: Key, states: Floats, scale: float = 1.0) -> None:
         """Draw the layer given its field, scale x + bias; x becomes what is expected."""
-        from suffice.kernels.regressions.rbm import draw_bits, draw_groups, draw_numbers
+        from suffice.kernels.inference.draws import draw_bits, draw_groups, draw_numbers
 
         by = np.float32(scale)
         if self.n_bits:
@@ -149,12 +142,7 @@ class LayerUnits:
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """The two layers and what lies between them: W (visible × hidden), the visible biases a, the hidden ones c.
-
-    >>> machine = Machine(LayerUnits(2), np.array([[1.0], [-1.0]]), np.zeros(2), np.array([0.5]))
-    >>> machine.free_energy(np.array([[1.0, 0.0]])).round(6), round(machine.log_partition(), 6)
-    (array([-1.701413]), 2.51654)
-    """
+    """The two layers and what lies between them: W (visible × hidden), the visible biases a, the hidden ones c."""
 
     units: LayerUnits
     weights: Array
@@ -207,22 +195,13 @@ class Machine:
 
     def walk(self, v: Floats, steps: int, seed: int, first: int = 0) -> Floats:
         """Visible units after so many rounds of drawing hidden from visible and visible from hidden, in place of those given.
-
-        Returns what is expected of the visible units in the last round. The draws are those of the steps from `first` on.
-        """
+        Returns what is expected of the visible units in the last round. The draws are those of the steps from `first` on."""
         w, a, c = self.floats
         hidden, x, h, expected = self.hidden_units, *(np.empty((len(v), len(c)), np.float32) for _ in range(2)), np.empty_like(v)
         for step in range(first, first + steps):
             hidden.draw(np.matmul(v, w, out=x), c, key_of(seed, 2 * step), h)
             self.units.draw(np.matmul(h, w.T, out=expected), a, key_of(seed, 2 * step + 1), v)
         return expected
-
-
-UNEVEN = 0.2
-"""A share of the chains: where those that carry the weight are fewer, the standard error is itself not known."""
-
-TWICE = 2.0
-"""What the spread of the weights says of the error may be too little by this, and no more."""
 
 
 class LogNormaliser(NamedTuple):
@@ -282,9 +261,6 @@ def log_mean(logs: Array) -> LogNormaliser:
     √(σ²/n + σ⁴/2n), σ that of the upper half, since low weights do not matter to the mean. Where that is more, the error is made
     larger, to twice itself at most. The limit was chosen on 18 machines of 784 × 16; of 8 others, learned by PCD, the root mean
     square of off / error was 1.05 over 40 runs.
-
-    >>> log_mean(np.zeros(3))
-    LogNormaliser(value=0.0, error=0.0)
     """
     n, top = len(logs), float(logs.max())
     w = np.exp(logs - top)
@@ -297,7 +273,7 @@ def log_mean(logs: Array) -> LogNormaliser:
 
 def _log_weights(machine: Machine, m: Array, chains: int, temperatures: int, seed: int, start: int) -> Array:
     """Of chains from the visible fields m, which is the machine's start of this number."""
-    from suffice.kernels.regressions.rbm import gains
+    from suffice.kernels.inference.draws import gains
 
     units, (w, _, c) = machine.units, machine.floats
     first = 2 * temperatures * start  # the number of its first draws

@@ -17,7 +17,8 @@ import numpy as np
 from suffice.basis.arrays import Bools
 from suffice.errors import TooLarge
 from suffice.errors.remedies import WEIGHTING
-from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network, strides
+from suffice.inference.finite.network import NONE, Array, Ints, Network, strides
+from suffice.inference.numbers.gaussian import GaussianNode
 from suffice.inference.sampling.sampling import Average, Chained
 
 RANDOM = 2**20
@@ -47,17 +48,8 @@ class Links(NamedTuple):
 
 
 class Walker:
-    """All that the kernel needs to know of a network: made once, used by every chain.
-
-    `nodes` are the Gaussian nodes that matter; `free` and `free_reals` the variables that are drawn, `targets` and
-    `real_targets` those that are recorded.
-
-    >>> network = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[0.9, 0.1], [0.2, 0.8]]))])
-    >>> walker = Walker(network, free=[0], targets=[0])
-    >>> trace = walker.chain(GibbsState(np.array([0, 1]), np.zeros(0)), 10_000, np.random.default_rng(0))
-    >>> bool(abs(trace.cells.mean() - 0.8 / 0.9) < 0.02)
-    True
-    """
+    """All that the kernel needs to know of a network: made once, used by every chain. `nodes` are the Gaussian nodes that matter;
+    `free` and `free_reals` the variables that are drawn, `targets` and `real_targets` those that are recorded."""
 
     def __init__(
         self,
@@ -79,10 +71,8 @@ class Walker:
         tables = np.repeat(np.arange(network.n_factors), np.diff(network.scope_start))
         self._tables = _links(np.column_stack([network.scopes, tables, network.strides]), network.n_variables)
         self._start = network.table_start[:-1]
-        self._set_nodes(gaussians, list(nodes))
-
-    def _set_nodes(self, gaussians: Sequence[GaussianNode], nodes: Sequence[int]) -> None:
-        """One row of parameters for each configuration of each node; rows are as long as the longest needs."""
+        # One row of parameters for each configuration of each Gaussian node; rows are as long as the longest needs.
+        nodes = list(nodes)
         most = max((len(gaussians[g].real_parents) for g in nodes), default=0)
         self._parents = np.zeros((len(gaussians), most), np.int64)
         self._row = np.zeros(len(gaussians), np.int64)
@@ -92,7 +82,11 @@ class Walker:
             links += list(zip(node.finite_parents, [g] * node.variance.ndim, strides(node.variance.shape), strict=True))
             children += [(p, g, j) for j, p in enumerate(node.real_parents)]
             self._parents[g, : len(node.real_parents)] = node.real_parents
-            parts.append(_parameters(node, 2 + most))
+            n = node.variance.size
+            rows = np.zeros((n, 2 + most))
+            rows[:, 0], rows[:, 1] = node.variance.reshape(-1), node.intercept.reshape(-1)
+            rows[:, 2 : 2 + len(node.real_parents)] = node.coefficients.reshape(n, -1) if node.real_parents else 0.0
+            parts.append(rows)
             self._row[g], n_rows = n_rows, n_rows + len(parts[-1])
         self._parameters = np.concatenate(parts)
         self._selected, self._children = _links(links, len(self._sizes)), _links(children, len(gaussians))
@@ -131,7 +125,7 @@ class Walker:
 
     def _sweep(self, state: tuple[Ints, Ints, Ints, Array], trace: Trace, rng: np.random.Generator) -> None:
         """Move the state on, as often as there is room to record."""
-        from suffice.kernels.inference.gibbs import walk
+        from suffice.kernels.inference.draws import walk
 
         n, weights = len(trace.cells), np.empty(int(self._sizes.max(initial=1)))
         uniforms, normals = rng.random(n * len(self._free)), rng.standard_normal(n * len(self._free_reals))
@@ -156,20 +150,10 @@ def _links(links: Any, n: int) -> Links:
     return Links(first.astype(np.int64), columns[:, 1].copy(), columns[:, 2].copy())
 
 
-def _parameters(node: GaussianNode, width: int) -> Array:
-    n = node.variance.size
-    rows = np.zeros((n, width))
-    rows[:, 0], rows[:, 1] = node.variance.reshape(-1), node.intercept.reshape(-1)
-    rows[:, 2 : 2 + len(node.real_parents)] = node.coefficients.reshape(n, -1) if node.real_parents else 0.0
-    return rows
-
-
 SELDOM, HARDLY = 0.05, 0.01
 """A factor with numbers so much smaller than others holds the chain up; by the second, for so long that it may not show."""
-
 TINY = 1e-300
 """What only rounding makes zero is possible: it is this instead."""
-
 LARGEST = 2**18
 """No table is multiplied together, to sum a variable out, that is larger than this, …"""
 CONDITIONAL, NUMBERS = 2**20, 2**24
@@ -201,11 +185,9 @@ class TableFactor(NamedTuple):
 
 
 class SummedOut(NamedTuple):
-    """Factors over the variables that are walked, and the variables that were summed out, in their order.
-
-    `factors` are those before anything was summed out. `hindered` are variables of factors whose zeros may hold the chain,
-    `slow` those of factors that hold it up so long that its errors may not tell.
-    """
+    """Factors over the variables that are walked, and the variables that were summed out, in their order. `factors` are those
+    before anything was summed out. `hindered` are variables of factors whose zeros may hold the chain, `slow` those of factors
+    that hold it up so long that its errors may not tell."""
 
     network: Network
     summed: tuple[int, ...]
@@ -275,12 +257,8 @@ def collapse(network: Network, codes: Ints, *, last: Collection[int] = (), never
     """Sum out variables until no factor has a zero among possible states, the cheapest first, those in `last` after others.
 
     Then, but for those in `last`, also until none has numbers so small that the chain would seldom cross them, and with those in
-    `last`, too, until none has numbers so small that it would hardly ever. `codes` are what
-    is observed, negative elsewhere; variables in `never` stay.
-
-    >>> equal = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.eye(2))])
-    >>> collapse(equal, np.array([-1, -1]), last=[0]).summed
-    (1,)
+    `last`, too, until none has numbers so small that it would hardly ever. `codes` are what is observed, negative elsewhere;
+    variables in `never` stay.
     """
     factors = [TableFactor(tuple(network.scope(f).tolist()), network.table(f)).at(codes) for f in range(network.n_factors)]
     work = _Work(network.sizes, factors)
@@ -350,11 +328,9 @@ class _Work:
 
 
 class Rest(NamedTuple):
-    """How cells of the targets follow from what was recorded of a walk in which some targets were summed out.
-
-    `recorded` are the walked targets, then other walked variables that targets depend on; `rows` has the distribution of the
-    summed-out targets `asked` for each configuration of the walked variables `near`. `sizes` are those of all variables.
-    """
+    """How cells of the targets follow from what was recorded of a walk in which some targets were summed out. `recorded` are the
+    walked targets, then other walked variables that targets depend on; `rows` has the distribution of the summed-out targets
+    `asked` for each configuration of the walked variables `near`. `sizes` are those of all variables."""
 
     targets: tuple[int, ...]
     recorded: tuple[int, ...]

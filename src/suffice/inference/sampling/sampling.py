@@ -20,13 +20,10 @@ from suffice.registry import Named
 
 FEW = 100
 """Draws worth fewer independent ones than this deserve a note."""
-
 BATCHES = 20
 """A chain is cut into so many batches, a short one into fewer, of at least as many draws as there are batches."""
-
 FAR = 1.1
 """Chains with a larger R-hat than this have not met, …"""
-
 APART = 1e-4
 """… and neither have those whose means would lie so far apart with a smaller chance than this if they had."""
 
@@ -89,10 +86,8 @@ class Gibbs(Named):
 
 class Average(NamedTuple):
     """A mean, or the probability of each of some cells; its standard error; how many independent draws would be worth as much.
-
     `agree` is False where chains have not met. `r_hat` compares the spread of all draws with that within chains: it is near 1
-    where they have (Gelman & Rubin 1992, Statistical Science 7, p. 457).
-    """
+    where they have (Gelman & Rubin 1992, Statistical Science 7, p. 457)."""
 
     mean: Any
     error: Any
@@ -102,17 +97,8 @@ class Average(NamedTuple):
 
 
 class Weighted:
-    """Independent draws with weights w: the mean of f is Σ w f / Σ w.
-
-    Its standard error is √(Σ w² (f − mean)²) / Σ w, and the effective sample size (Σ w)² / Σ w² (Owen, Monte Carlo theory,
-    methods and examples, 2013, sections 9.2 and 9.3).
-
-    >>> drawn = Weighted(np.log([1.0, 1.0, 2.0]))
-    >>> drawn.weights, round(drawn.effective_sample_size, 6)
-    (array([0.25, 0.25, 0.5 ]), 2.666667)
-    >>> drawn.shares(np.array([0, 1, 1]), 2).mean
-    array([0.25, 0.75])
-    """
+    """Independent draws with weights w: the mean of f is Σ w f / Σ w. Its standard error is √(Σ w² (f − mean)²) / Σ w, and the
+    effective sample size (Σ w)² / Σ w² (Owen, Monte Carlo theory, methods and examples, 2013, sections 9.2 and 9.3)."""
 
     def __init__(self, log_weights: Array) -> None:
         weights = np.exp(log_weights - log_weights.max())
@@ -141,10 +127,6 @@ class Chained:
     chains if it is larger: chains that have not met may each look settled. Few chains tell their own spread badly: where they
     have not met, the error is that of Student's t with as many degrees of freedom. The effective sample size is what
     independent draws would need for the same error (Geyer 1992, Statistical Science 7, p. 473).
-
-    >>> drawn = Chained(n_chains=2, length=4)
-    >>> drawn.mean(np.array([1.0, 2.0, 1.0, 2.0, 2.0, 1.0, 2.0, 1.0])).mean
-    1.5
     """
 
     def __init__(self, n_chains: int, length: int) -> None:
@@ -203,11 +185,9 @@ class Chained:
         return values.reshape(self.n_chains, -1)[:, self.length - n * self.batch :].reshape(self.n_chains, n, self.batch)
 
     def _error(self, by_batch: Any, by_chain: Any, total: Any, spread: float) -> tuple[Array, bool, float]:
-        """The larger of the errors by batches within chains and by whole chains, whether these agree, and R-hat.
-
-        `by_batch` and `by_chain` are the sums, over batches and over chains, of the squares of a function's sum there; `spread`
-        is the variance of all draws.
-        """
+        """The larger of the errors by batches within chains and by whole chains, whether these agree, and R-hat. `by_batch` and
+        `by_chain` are the sums, over batches and over chains, of the squares of a function's sum there; `spread` is the variance
+        of all draws."""
         m, B, b = self.n_chains, self.n_batches // self.n_chains, self.batch
         within = np.maximum(by_batch - by_chain / B, 0.0) / (m * (B - 1)) / (m * B) / b**2
         if m == 1:

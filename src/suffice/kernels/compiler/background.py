@@ -52,7 +52,7 @@ class Helper:
         return self.is_done(name)
 
     def _start(self) -> subprocess.Popen[str]:
-        code = f"from suffice.kernels.compiler.serving import serve; serve({self._niceness})"
+        code = f"from suffice.kernels.__main__ import serve; serve({self._niceness})"
         path = os.pathsep.join(p for p in sys.path if p)
         environment = {**os.environ, "PYTHONPATH": path, "SUFFICE_COMPILE": "now"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}

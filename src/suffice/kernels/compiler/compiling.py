@@ -22,8 +22,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from glob import escape, glob
 from types import FunctionType, SimpleNamespace
@@ -45,13 +44,13 @@ SECONDS = 0.0004
 
 TOGETHER = (
     ("messages.run", "arrangement.arrange_parts", "parts.order_parts", "parts.find_parts"),
-    ("bitmaps.count_groups", "orders.climb_orders", "local_scores.set_terms", "bitmaps.expand", "local_scores.prune"),
-    ("expectations.list_completions", "bucket_trees.expect", "bucket_trees.compile_shapes", "components.reduce_rows"),
+    ("bitmaps.count_groups", "greedy.climb_orders", "bitmaps.set_terms", "bitmaps.expand", "bitmaps.prune"),
+    ("expectations.list_completions", "bucket_trees.expect", "bucket_trees.compile_shapes", "count.reduce_rows"),
 )
 """Kernels that the same call needs: where one is compiled, the others are compiled beside it, in another process."""
 
 CALLED = (
-    *("bitmaps.count_groups", "local_scores.term", "local_scores.family_terms", "local_scores.score_toggles"),
+    *("bitmaps.count_groups", "bitmaps.term", "bitmaps.family_terms", "bitmaps.score_toggles"),
     *("order_mcmc.rescore", "state_normals.score_normals", "state_normals.sum_normals", "chain_lanes.place"),
 )
 """Kernels that both kernels and Python call. Others that a kernel calls are compiled only as a part of it."""
@@ -102,11 +101,15 @@ class Kernel:
         kernels[self.name] = self
 
     def __call__(self, *arguments: Any) -> Any:
+        global _spent
         if self._ready is not None:
             return self._ready(*arguments)
-        if self._is_interpreted(arguments):
-            return self._interpret(arguments)
-        return self.compiled(*arguments)
+        if not self._is_interpreted(arguments):
+            return self.compiled(*arguments)
+        start = time.perf_counter()
+        result = interpret(self.in_python(), arguments)
+        _spent += time.perf_counter() - start
+        return result
 
     def __repr__(self) -> str:
         return f"kernel {self.name}"
@@ -146,10 +149,15 @@ class Kernel:
 
     def compile(self) -> None:
         """Compile it, unless it is on disk. The compiler makes objects by the million, and none that should be collected."""
-        with _no_collection():
+        collects = gc.isenabled()
+        gc.disable()
+        try:
             if not self.on_disk():
                 self._compile_called()
             self.whole().compile(self.signature.in_numba())
+        finally:
+            if collects:
+                gc.enable()
 
     @property
     def seconds(self) -> float:
@@ -193,30 +201,21 @@ class Kernel:
                 k.in_numba().compile(k.signature.in_numba())
 
     def _is_interpreted(self, arguments: tuple[Any, ...]) -> bool:
+        """Whether the Python runs: of little work, until the compiled copy can be had at once; if it cannot, and enough was
+        interpreted, it is made in the background.
+
+        Loading the compiler takes as long as much small work, so it is loaded for what seems to be on disk only.
+        """
         if mode() != "background" or not POSSIBLE:
             return mode() == "never"
         if self.work is None or self.steps(arguments) > LARGE:
             return False
-        return not self._taken_over()
-
-    def _taken_over(self) -> bool:
-        """Whether the compiled copy can be had at once; if not, and enough was interpreted, it is made in the background.
-
-        Loading the compiler takes as long as much small work, so it is loaded for what seems to be on disk only.
-        """
         loads = "numba" in sys.modules or (_spent > PATIENCE and _is_filed(self.name, self.function))
         if loads and self.on_disk():
-            return True
+            return False
         if _spent > PATIENCE:
             in_background().ask([self.name])
-        return in_background().is_done(self.name) and self.on_disk()
-
-    def _interpret(self, arguments: tuple[Any, ...]) -> Any:
-        global _spent
-        start = time.perf_counter()
-        result = interpret(self.in_python(), arguments)
-        _spent += time.perf_counter() - start
-        return result
+        return not (in_background().is_done(self.name) and self.on_disk())
 
     def _with_others(self) -> None:
         """Others that will be needed are compiled beside this one, and this one may be on its way."""
@@ -231,23 +230,10 @@ class Kernel:
             _listener(f"compiling {self.name} ({about}; `suffice warm` compiles all kernels ahead) ...")
 
 
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
-
-
 @cache
 def _is_filed(name: str, function: Callable[..., Any]) -> bool:
     """Whether there is a file for a compiled kernel in one of the places where numba keeps it, which need not be loaded for this.
-
-    Such a file may be of an older source; one that is elsewhere is found by the process in the background.
-    """
+    Such a file may be of an older source; one that is elsewhere is found by the process in the background."""
     code, version = function.__code__, "".join(map(str, sys.version_info[:2]))
     own, beside_it = os.environ.get("NUMBA_CACHE_DIR"), f"{escape(os.path.dirname(code.co_filename))}/__pycache__"
     of_user = f"{escape(os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'))}/numba/*"
@@ -261,26 +247,18 @@ def _arguments(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _jit(function: Callable[..., Any], options: dict[str, Any], linked: bool, allocates: bool) -> Any:
+    """The cache on disk does not tell code that checks its bounds (NUMBA_BOUNDSCHECK=1) from code that does not, so it needs a
+    directory of its own (NUMBA_CACHE_DIR): or checks are asked for and not made, or made ever after."""
     import numba
+    from numba.core import config
 
     from suffice.kernels.compiler.pipeline import compiler
 
     given = {**options, "pipeline_class": compiler(linked, options["pipeline_class"] == "apart", allocates)}
     try:
-        return numba.njit(cache=_cacheable() and not linked, **given)(function)
+        return numba.njit(cache=not linked and (not config.BOUNDSCHECK or bool(config.CACHE_DIR)), **given)(function)
     except RuntimeError:  # no directory can be written to, so there is no cache: compile each time
         return numba.njit(**given)(function)
-
-
-def _cacheable() -> bool:
-    """Whether compiled code may be kept on disk.
-
-    The cache does not tell code that checks its bounds (NUMBA_BOUNDSCHECK=1) from code that does not, so it needs a directory of
-    its own (NUMBA_CACHE_DIR): or checks are asked for and not made, or made ever after.
-    """
-    from numba.core import config
-
-    return not config.BOUNDSCHECK or bool(config.CACHE_DIR)
 
 
 POSSIBLE = int(np.__version__.split(".")[0]) >= 2
@@ -309,17 +287,15 @@ _FUNCTIONS = {
     "exp": _as_in_c(math.exp, beyond=math.inf),
     "sqrt": _as_in_c(math.sqrt),
 }
-_OF_MATH = {
-    "atanh": _as_in_c(math.atanh, at={1.0: math.inf, -1.0: -math.inf}),
-}
 
 
 @cache
 def _modules() -> dict[str, Any]:
     """What stands for `np` and `math` in kernels."""
+    atanh = _as_in_c(math.atanh, at={1.0: math.inf, -1.0: -math.inf})
     return {
         "np": SimpleNamespace(**{**vars(np), **_FUNCTIONS}),
-        "math": SimpleNamespace(**{**vars(math), **_FUNCTIONS, **_OF_MATH}),
+        "math": SimpleNamespace(**{**vars(math), **_FUNCTIONS, "atanh": atanh}),
     }
 
 

@@ -150,10 +150,8 @@ class KernelLower(Lower):  # type: ignore[misc]
 
 
 class SharedFlags(Flags):  # type: ignore[misc]
-    """What numba's own functions inherit from the kernel that calls them: few kinds, so that each is compiled few times.
-
-    numba looks for such functions by these flags, many thousand times, so flags are told apart by identity, not by all they say.
-    """
+    """What numba's own functions inherit from the kernel that calls them: few kinds, so that each is compiled few times. numba
+    looks for such functions by these flags, many thousand times, so flags are told apart by identity, not by all they say."""
 
     def __hash__(self) -> int:
         return id(self)
@@ -202,17 +200,14 @@ class Whole(JITCodeLibrary):  # type: ignore[misc]
     def _optimize_final_module(self) -> None:
         """Loops are not unrolled: those that matter are vectorised, and others run as fast, but take longer to compile."""
         if any(f.name.startswith("NRT_") for f in self._final_module.functions):
-            self._prune()
+            # Counts of references that cancel are left out, as by numba: functions are inlined a first time for it.
+            passes = self._codegen._module_pass_manager(loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap")
+            passes, *own = passes if isinstance(passes, tuple) else (passes,)  # the second since numba 0.62
+            passes.run(self._final_module, *own)
         options = create_pipeline_tuning_options(speed_level=3)
         options.loop_vectorization, options.slp_vectorization, options.loop_unrolling = True, False, False
         builder = create_pass_builder(self._codegen._tm, options)
         builder.getModulePassManager().run(self._final_module, builder)
-
-    def _prune(self) -> None:
-        """Leave out the counts of references that cancel, as numba does: functions are inlined a first time for it."""
-        passes = self._codegen._module_pass_manager(loop_vectorize=False, slp_vectorize=False, opt=0, cost="cheap")
-        passes, *builder = passes if isinstance(passes, tuple) else (passes,)  # the second since numba 0.62
-        passes.run(self._final_module, *builder)
 
 
 class Linked(Whole):
@@ -269,10 +264,8 @@ class WholeLowering(KernelLowering):
 
 @cache
 def compiler(linked: bool, apart: bool, allocates: bool) -> type:
-    """numba's compiler for kernels: to be linked into others, or called; `apart` if their arguments do not overlap.
-
-    References to arrays are counted only by what allocates some: all others belong to who calls.
-    """
+    """numba's compiler for kernels: to be linked into others, or called; `apart` if their arguments do not overlap. References to
+    arrays are counted only by what allocates some: all others belong to who calls."""
 
     class KernelCompiler(CompilerBase):  # type: ignore[misc]
         def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, given: Any) -> None:

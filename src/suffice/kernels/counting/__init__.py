@@ -1,4 +1,2 @@
-"""Tables and moments of rows: by bits, row by row; scores of tables; incomplete rows reduced to what EM needs.
-
-Start with `count`.
-"""
+"""Tables and moments of rows: by bits, row by row; scores of tables; incomplete rows reduced to what EM needs. Start with
+`count`."""

@@ -101,10 +101,8 @@ def grouped_sums(codes, x, weight, first, members, strides, widths, offsets, sum
 )
 def residuals(matrix, members, collinear, none, left, log_det):
     """For each row of `members`, the child last: the share of variance that its parents leave, and ln |matrix of the parents|.
-
     `matrix` has unit diagonal; left is NaN where parents are collinear (a pivot up to `collinear`) or determine the child (a
-    share up to `none`).
-    """
+    share up to `none`)."""
     n_families, m = members.shape
     L = np.empty((m, m))
     for f in range(n_families):

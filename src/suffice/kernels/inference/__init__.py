@@ -1,4 +1,2 @@
-"""Exact inference: orders of elimination, trees of products, messages, buckets of missing variables; Gibbs sampling and IPF.
-
-Start with `contract`, the one operation, then `messages`.
-"""
+"""Exact inference: orders of elimination, trees of products, messages, buckets of missing variables; and draws. Start with
+`messages`, which has the one operation."""

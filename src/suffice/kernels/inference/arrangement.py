@@ -27,10 +27,8 @@ LARGE = 40.0
 
 @kernel(nb.float64(nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, _ints, _ints, _ints, _floats))
 def join(a, b, summed, node, room, dim_start, dim_place, dim_flag, log_size):
-    """ln of the cells of the product of two tables (b is −1 for none); −1 if there is no room for its dims.
-
-    They are written as those of `node`, if that is not −1, without the place `summed`.
-    """
+    """ln of the cells of the product of two tables (b is −1 for none); −1 if there is no room for its dims. They are written as
+    those of `node`, if that is not −1, without the place `summed`."""
     i, end_a = dim_start[a], dim_start[a + 1]
     j, end_b = (dim_start[b], dim_start[b + 1]) if b >= 0 else (np.int64(0), np.int64(0))
     at = dim_start[node] if node >= 0 else 0

@@ -218,12 +218,9 @@ def compile_shapes(first, last, all_shapes, tables, room, pool, program_at, need
     work=lambda first, last, programs: 2 * (last - first) * len(programs[1]) // max(1, len(programs[0]) - 1),
 )
 def expect(first, last, all_records, programs, tables, room, counts, log_likelihood):
-    """Add what the records first … last−1 are expected to count, and their log-likelihood; the first record that is
-    impossible under the tables, or −1.
-
-    Programs begin at `program_at[shape] − base` in the pool. Messages are divided by their sums, and products that would vanish
-    are taken in logs.
-    """
+    """Add what the records first … last−1 are expected to count, and their log-likelihood; the first record that is impossible
+    under the tables, or −1. Programs begin at `program_at[shape] − base` in the pool. Messages are divided by their sums, and
+    products that would vanish are taken in logs."""
     records, record_at, record_shape, multiplicity = all_records
     program_at, pool, base = programs
     before = np.int64(-1)

@@ -1,6 +1,6 @@
 """Expected tables of incomplete rows under a finite network, for any sets of variables, and scores of such tables.
 
-The missing cells of a row fall into components, as in `kernels.components`. Component d has k = start[d+1] − start[d] cells, and
+The missing cells of a row fall into components, as in `kernels.counting`. Component d has k = start[d+1] − start[d] cells, and
 a list of completions, the t-th with the probability p[at[d] + t] and the states from digits[digit_at[d] + t * k] on.
 
 In `codes` [variable, row] a state is its number, and a missing cell is ~c, where c is its number among those of all components.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from suffice.kernels import kernel, nb
-from suffice.kernels.counting.local_scores import rising
+from suffice.kernels.counting.bitmaps import rising
 
 _ints, _floats, _small = nb.int64[::1], nb.float64[::1], nb.int32[::1]
 _records, _tables = nb.types.Tuple((_small, _ints, _small, _ints, _ints)), nb.types.Tuple((*4 * (_ints,), _floats))
@@ -30,11 +30,9 @@ ROWS = 4096
     nb.int64(nb.int64, nb.int64, _records, _tables, _ints, _small, _floats), work=lambda p, digits: 4 * (len(p) + len(digits))
 )
 def list_completions(first, last, components, tables, count, digits, p):
-    """List the completions of components first … last−1 with their probabilities; −1, or the first one that has none.
-
-    Components are the records of `kernels.components`; `logs` has ln of all tables.
-    Depth first: a family is multiplied in where its last missing member is set, and what has become 0 is not followed.
-    """
+    """List the completions of components first … last−1 with their probabilities; −1, or the first one that has none. Components
+    are the records of `kernels.counting`; `logs` has ln of all tables. Depth first: a family is multiplied in where its last
+    missing member is set, and what has become 0 is not followed."""
     shapes, shape_at, records, record_at, record_shape = components
     sizes, scope_start, scopes, strides, logs = tables
     n = len(sizes)
@@ -113,10 +111,8 @@ def list_completions(first, last, components, tables, count, digits, p):
     work=lambda lists, one, two: 2 * len(lists[3]) + len(one) + 4 * len(two),
 )
 def marginals(low, high, start, begin, lists, pair_at, one, two):
-    """The marginals of the cells of components low to high, and of those with pair_at[d] >= 0 of all pairs of cells.
-
-    The states of cell c lie at begin[c] in `one`. The marginals of pairs are a matrix over all states of all cells.
-    """
+    """The marginals of the cells of components low to high, and of those with pair_at[d] >= 0 of all pairs of cells. The states
+    of cell c lie at begin[c] in `one`. The marginals of pairs are a matrix over all states of all cells."""
     at, digit_at, p, digits = lists
     for d in range(low, high):
         k, origin = start[d + 1] - start[d], begin[start[d]]
@@ -138,11 +134,9 @@ def marginals(low, high, start, begin, lists, pair_at, one, two):
     work=lambda rows, members, out: rows[0].shape[1] * len(members) * 4 + len(out),
 )
 def expected_tables(rows, first, members, sizes, offsets, complete_only, out):
-    """Add all rows to the tables in `out`: table g is of members[first[g]:first[g+1]], the last fastest, at offsets[g].
-
-    A row of which a set shows some cells only is spread over the table: the product over the components that the set touches of
-    their marginals. With `complete_only` it is left out.
-    """
+    """Add all rows to the tables in `out`: table g is of members[first[g]:first[g+1]], the last fastest, at offsets[g]. A row of
+    which a set shows some cells only is spread over the table: the product over the components that the set touches of their
+    marginals. With `complete_only` it is left out."""
     codes, weight, start, component, begin, marginal, at, digit_at, p, digits, pair_at, pair = rows
     most = 1
     for g in range(len(first) - 1):

@@ -156,12 +156,8 @@ def cost_of(v, m, rule, linked, neighbours, degree, log_size):
 )
 def order_parts(first, last, parts, part_at, cells, sizes, scope_start, scopes, only, noise, seed, linked, work, number, floats):
     """Greedy orders of parts first … last−1, written behind them where their tables have fewer cells in all than `cells` says.
-
-    Returns how much was done, in steps of a nanosecond or so.
-
-    `only` is the rule, or −1 for as many as it takes. What is asked for is not eliminated and comes last. `linked` and `number`
-    must be 0 and −1 everywhere, and are so again afterwards.
-    """
+    Returns how much was done, in steps of a nanosecond or so. `only` is the rule, or −1 for as many as it takes. What is asked
+    for is not eliminated and comes last. `linked` and `number` must be 0 and −1 everywhere, and are so again afterwards."""
     top = len(sizes) + 1
     degree, order, neighbours = work[:top], work[top : 2 * top], work[2 * top :]
     log_size, cost = floats[:top], floats[top : 2 * top]

@@ -1,4 +1,1 @@
-"""Regressions over rows, lassos, sparse precisions, and the units of undirected models.
-
-Start with `regression`.
-"""
+"""Regressions over rows, and what fits of undirected models iterate. Start with `regression`."""

@@ -1,4 +1,2 @@
-"""Searches for graphs: orders, subsets, greedy changes, tests of independence, walks over orders.
-
-It uses counting. Start with `orders`.
-"""
+"""Searches for graphs: orders, subsets, greedy changes, tests of independence, walks over orders. They use counting. Start with
+`greedy`."""

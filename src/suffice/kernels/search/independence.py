@@ -19,16 +19,12 @@ from suffice.kernels.counting.bitmaps import popcount
 
 ROWS = 4096
 """Rows whose cells are computed at once: they stay in the first-level cache."""
-
 BITS = 512
 """Cells up to which a table is counted by bitmaps: a cell costs 0.002 ns a row, a scan of the rows 1 to 2 ns, by measurement."""
-
 PAIR = 64
 """Cells of the table of two columns up to which its bitmaps are kept."""
-
 LARGE_A = 1e7
 """From half so many degrees of freedom on, Wilson & Hilferty's normal is right to all digits that matter."""
-
 COLLINEAR = 1e-11
 """A column with a smaller share of variance of its own is a combination of those given."""
 
@@ -73,11 +69,9 @@ def log_gamma(a):
 
 @kernel(nb.float64(nb.float64, nb.float64))
 def log_chi_square_tail(statistic, df):
-    """log P(X > statistic) of a chi-square X: log Q(a, x), the incomplete gamma function with a = df/2, x = statistic/2.
-
-    By its series below a + 1 and Lentz's continued fraction above (Press et al., Numerical Recipes, 6.2). The factor before both,
-    x^a e^-x / Γ(a), is taken relative to its peak at x = a, where the terms of its logarithm would cancel.
-    """
+    """log P(X > statistic) of a chi-square X: log Q(a, x), the incomplete gamma function with a = df/2, x = statistic/2. By its
+    series below a + 1 and Lentz's continued fraction above (Press et al., Numerical Recipes, 6.2). The factor before both, x^a
+    e^-x / Γ(a), is taken relative to its peak at x = a, where the terms of its logarithm would cancel."""
     if df <= 0.0 or statistic <= 0.0:
         return 0.0
     a, x = 0.5 * df, 0.5 * statistic
@@ -225,10 +219,8 @@ def tabulate(codes, weight, sizes, given, k, block, pair, size, table):
 
 @kernel(nb.void(BIT_ROWS, _members, nb.int64, nb.int64, _blocks, _ints, nb.int32[::1], nb.uint64[:, ::1], _ints))
 def tabulate_bits(rows, given, k, block, pair, n_rows, table, cell, total):
-    """The same by bitmaps; pair[b, j] are the rows of block b, n_rows[b] in all, in cell j of the pair's table.
-
-    The configurations of the first j of `given` are rows of `cell`, those of the first j + 1 come after them.
-    """
+    """The same by bitmaps; pair[b, j] are the rows of block b, n_rows[b] in all, in cell j of the pair's table. The
+    configurations of the first j of `given` are rows of `cell`, those of the first j + 1 come after them."""
     bits, times, at, sizes = rows
     n_words = bits.shape[2]
     for b in range(len(bits)):
@@ -280,11 +272,9 @@ def by_stratum(labels, n, pair, weight, ends, cells, counts):
 
 @kernel(nb.float64(nb.float64[:, ::1], nb.int64, nb.int64, _members, nb.int64, nb.int64, nb.float64[:, ::1], nb.float64[:, ::1]))
 def partial_correlation(correlation, x, y, given, k, same, factor, rest):
-    """The correlation of x and y given the first k of `given`, of which the first `same` are as in the call before.
-
-    `factor` is Cholesky's of the given, `rest` the rows of x and y below it. A given column that is a combination of those before
-    it adds nothing; where x or y is one, the correlation is 0.
-    """
+    """The correlation of x and y given the first k of `given`, of which the first `same` are as in the call before. `factor` is
+    Cholesky's of the given, `rest` the rows of x and y below it. A given column that is a combination of those before it adds
+    nothing; where x or y is one, the correlation is 0."""
     for j in range(same, k):
         v = given[j]
         own = correlation[v, v]

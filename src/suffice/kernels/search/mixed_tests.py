@@ -55,9 +55,7 @@ def trigamma(a):
 @kernel(nb.int64(nb.float64[:, ::1], nb.int64, nb.int64, nb.int64, _floats))
 def sweep(A, start, stop, m, own):
     """Take what columns start : stop explain out of all later ones of the first m; gives how many were no combinations of others.
-
-    own[j] is the scatter of column j before anything was taken out.
-    """
+    own[j] is the scatter of column j before anything was taken out."""
     rank = 0
     for j in range(start, stop):
         pivot = A[j, j]

@@ -31,10 +31,8 @@ def inside(masks, row, before):
 
 @kernel(nb.float64(*_listed, _words, nb.int64, nb.float64))
 def log_sum(score, masks, have, having, before, cell, level):
-    """ln Σ exp(score) over the sets of a cell among the variables in `before`, −inf where there is none.
-
-    It is to be added to `level`: what cannot change that is left out.
-    """
+    """ln Σ exp(score) over the sets of a cell among the variables in `before`, −inf where there is none. It is to be added to
+    `level`: what cannot change that is left out."""
     at, stop = have[cell], have[cell + 1]
     while at < stop and not inside(masks, np.int64(having[at]), before):
         at += 1
@@ -59,10 +57,8 @@ def log_add(a, b):
 
 @kernel(nb.float64(*_listed, nb.int64, _words, nb.int64, nb.int64, nb.float64, nb.int64))
 def change_of_score(score, masks, have, having, n, before, child, parent, level, joins):
-    """The local score of a child, which was `level`, when `parent` joins (1) the others `before` it, or leaves them (0).
-
-    A difference loses digits; where more than half goes, what remains is summed anew.
-    """
+    """The local score of a child, which was `level`, when `parent` joins (1) the others `before` it, or leaves them (0). A
+    difference loses digits; where more than half goes, what remains is summed anew."""
     word, bit = parent >> 6, np.uint64(1) << np.uint64(parent & 63)
     before[word] |= bit
     some = log_sum(score, masks, have, having, before, child * n + parent, level)
@@ -113,10 +109,8 @@ def swap(score, masks, have, having, order, own, place, uniform):
 
 @kernel(nb.void(_table, _order, nb.int64, nb.float64[:, ::1]))
 def by_place(table, order, v, work):
-    """work[0, k]: the local score of v with the first k variables of an order, of which it is none, before it.
-
-    One pass: each set goes to the place from which on it counts, and the places are then added up.
-    """
+    """work[0, k]: the local score of v with the first k variables of an order, of which it is none, before it. One pass: each set
+    goes to the place from which on it counts, and the places are then added up."""
     first, score, member_first, members = table[0], table[1], table[5], table[6]
     n = len(order)
     result, place = work[0], work[1]
@@ -139,9 +133,7 @@ def by_place(table, order, v, work):
 @kernel(nb.int64(_table, _order, _floats, nb.float64[:, ::1], nb.int64, nb.float64))
 def relocate(table, order, own, work, start, uniform):
     """Take the variable at `start` out and put it back where the posterior of its place, given the rest, says. Its new place.
-
-    With the variable v at place k, each of the others scores as without v if it comes before k, and as with v from there on.
-    """
+    With the variable v at place k, each of the others scores as without v if it comes before k, and as with v from there on."""
     score, masks, have, having = table[1:5]
     n = len(order)
     v = np.int64(order[start])
@@ -187,10 +179,8 @@ def relocate(table, order, own, work, start, uniform):
 
 @kernel(nb.int64(_table, _order, _floats, nb.float64[:, ::1], nb.float64, nb.int64, nb.int32[:, ::1], _floats))
 def walk(table, order, own, uniforms, swaps, thin, orders, totals):
-    """One move for each row of `uniforms`; every `thin`-th order is kept with its score. How many moves changed the order.
-
-    A share `swaps` of the moves swap neighbours, the others relocate a variable. `own` holds the local scores by place.
-    """
+    """One move for each row of `uniforms`; every `thin`-th order is kept with its score. How many moves changed the order. A
+    share `swaps` of the moves swap neighbours, the others relocate a variable. `own` holds the local scores by place."""
     score, masks, have, having = table[1:5]
     n, moved = len(order), 0
     work = np.empty((4, n))
@@ -213,10 +203,8 @@ def walk(table, order, own, uniforms, swaps, thin, orders, totals):
 
 @kernel(nb.void(_table, nb.int32[:, ::1], nb.float64[:, ::1], nb.float64[:, ::1], nb.int64[:, ::1], nb.int64[:, ::1]))
 def edges(table, orders, uniforms, out, best, drawn):
-    """Add to out[parent, child] the probability of each edge given each order, and find two sets of each child in each order.
-
-    For each order `best` holds the row of each child's best set, `drawn` that of a set drawn by its probability.
-    """
+    """Add to out[parent, child] the probability of each edge given each order, and find two sets of each child in each order. For
+    each order `best` holds the row of each child's best set, `drawn` that of a set drawn by its probability."""
     first, score, masks, have, having, member_first, members = table
     n = orders.shape[1]
     before = np.empty(masks.shape[1], np.uint64)

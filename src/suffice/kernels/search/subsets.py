@@ -10,7 +10,6 @@ from suffice.kernels import kernel, nb
 
 LOW = 12
 """Subsets are filled in blocks of 2**LOW that agree in the other bits: a block and its tables stay in the second-level cache."""
-
 ROW = 5
 """Inside a block, rows of 2**ROW subsets take one vector operation for each variable outside the row."""
 

@@ -182,7 +182,7 @@ class LmsWalk:
     start: Any = None
 
     def __call__(self, state: LmsState | None, block: Block) -> LmsState:
-        from suffice.kernels.regressions.lms import lms_rows
+        from suffice.kernels.regressions.regression import lms_rows
 
         s = self._first(block) if state is None else state
         theta, average, columns = s.theta.copy(), s.average.copy(), block.columns

@@ -20,7 +20,7 @@ from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError, TooLarge, bytes_in_words, whole
 from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.graphs import Graph
-from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
+from suffice.inference.finite.network import COMPILING, greedy_order, part_of, steps
 from suffice.models.undirected.log_linear import Names
 from suffice.models.undirected.terms import Terms, smallest_covers
 
@@ -126,7 +126,7 @@ class CliqueTree:
 
     def fit(self, target: Array, method: IPF, check: Any = None, max_iter: int | None = None) -> Cycles:
         """Cycles from the uniform distribution on, until the margins are `target`, shares of 1."""
-        from suffice.kernels.inference.ipf import ipf_cycle
+        from suffice.kernels.regressions.undirected import ipf_cycle
 
         if self.n_cells > MAX_TABLES:
             raise TooLarge(

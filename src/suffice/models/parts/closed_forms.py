@@ -23,7 +23,8 @@ from suffice.families.design import configurations
 from suffice.families.protocol.family import Array, Cpd
 from suffice.graphs import Dag
 from suffice.inference.finite.junction_tree import JunctionTree
-from suffice.inference.finite.network import DensityNode, GaussianNode, Network
+from suffice.inference.finite.network import Network
+from suffice.inference.numbers.gaussian import DensityNode, GaussianNode
 from suffice.inference.numbers.hybrid import Hybrid
 from suffice.statistics.counts import checked_cells, sizes
 from suffice.variables import Finite, NotNormal, Variable

@@ -27,10 +27,9 @@ from suffice.errors.remedies import argument
 from suffice.families.parameter_draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
 from suffice.families.protocol.family import Interval, Mean
 from suffice.inference.finite.junction_tree import JunctionTree
-from suffice.inference.finite.network import NONE, Array, GaussianNode, Ints, Network
+from suffice.inference.finite.network import NONE, Array, Ints, Network, greedy_order, part_of
 from suffice.inference.finite.questions import posteriors
-from suffice.inference.finite.tree import greedy_order, part_of
-from suffice.inference.numbers.gaussian import Gaussians
+from suffice.inference.numbers.gaussian import GaussianNode, Gaussians
 from suffice.iteration import Progress
 from suffice.models.parts.closed_forms import NoFormula, words
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork

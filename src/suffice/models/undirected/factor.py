@@ -15,8 +15,7 @@ from suffice.families.categorical import Table
 from suffice.families.protocol.family import as_numbers, flat_index
 from suffice.graphs.undirected import is_perfect, perfect_order
 from suffice.inference.finite.logs import Elimination, LogFactor, log_sum
-from suffice.inference.finite.network import NONE, Array, Network
-from suffice.inference.finite.tree import COMPILING, greedy_order, part_of, steps
+from suffice.inference.finite.network import COMPILING, NONE, Array, Network, greedy_order, part_of, steps
 from suffice.output.display import OneTable
 from suffice.statistics.counts import checked_cells, freeze, sizes
 from suffice.variables import Finite

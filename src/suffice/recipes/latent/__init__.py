@@ -1,4 +1,1 @@
-"""Hidden classes, states and numbers, and how many of them: mixtures, hidden Markov models, factors.
-
-Start with `mixture`.
-"""
+"""Hidden classes, states and numbers, and how many of them: mixtures, hidden Markov models, factors. Start with `mixture`."""

@@ -7,7 +7,8 @@ in all columns, v = Σ_j residual_j / Σ_j N_j: the M-step is exact all the same
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -33,8 +34,7 @@ from suffice.limits import COPIES, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import conventions_in_words, rotations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
-from suffice.recipes.latent.factors_run import FactorsRun
-from suffice.recipes.latent.latent_run import LatentOptions, LatentTask, StartResult, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, StartResult, checked_judge, checked_sizes
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Real, Variable
@@ -44,6 +44,97 @@ if TYPE_CHECKING:
     from suffice.scores import Penalised
 
 Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FactorsRun(LatentRun[BayesNet]):
+    """Factors and how they were found. They are standard normal and independent; which rotation of them is meant is fixed by
+    convention: Λᵀ Ψ⁻¹ Λ is diagonal and falls, and the first loading of each is above 0.
+
+    >>> from suffice import factors
+    >>> rows = {"a": [1.0, 2.5, 3.0, 5.0, 3.0, 2.5], "b": [1.1, 3.0, 2.0, 4.0, 3.5, 2.5], "c": [2.0, 2.5, 2.0, 4.0, 3.5, 3.5]}
+    >>> run = factors(rows, 1)
+    >>> run.loadings.round(3).tolist(), run.noise.round(3).tolist(), run.n_parameters
+    ([[1.0], [0.955], [0.653]], [0.389, 0.005, 0.192], 9)
+    >>> run.scores({"a": [5.0], "b": [4.0], "c": [None]}).round(3)
+    array([[1.382]])
+    """
+
+    n_rows: float
+    """The rows that were learned from: their number, or their weight."""
+    names: tuple[str, ...]
+    """The factors: the columns of `loadings`."""
+    columns: tuple[str, ...]
+    """The columns of the data: the rows of `loadings`."""
+    spherical: bool = field(default=False, repr=False)
+    """Whether all columns have the same noise: probabilistic PCA."""
+
+    @property
+    def k(self) -> int:
+        """The number of factors."""
+        return len(self.names)
+
+    @property
+    def loadings(self) -> Array:
+        """Λ: how much of each factor there is in each column: column × factor."""
+        cpds = [self.model[c] for c in self.columns]
+        return np.array([cpd.coefficients[[cpd.real_parents.index(n) for n in self.names]] for cpd in cpds])
+
+    @property
+    def noise(self) -> Array:
+        """Ψ: the variance of each column that factors do not explain."""
+        return np.array([float(self.model[c].variance) for c in self.columns])
+
+    @property
+    def mean(self) -> Array:
+        """The mean of each column."""
+        return np.array([float(self.model[c].intercept) for c in self.columns])
+
+    @property
+    def covariance(self) -> Array:
+        """Λ Λᵀ + Ψ: the covariance of the columns."""
+        loadings = self.loadings
+        return np.asarray(loadings @ loadings.T + np.diag(self.noise))
+
+    @property
+    def communalities(self) -> Array:
+        """The share of the variance of each column that factors explain."""
+        return np.asarray(1.0 - self.noise / np.diag(self.covariance))
+
+    @property
+    def icl(self) -> float:
+        """Not a number: factors are no classes, which could overlap."""
+        return float("nan")
+
+    @one_blas_thread
+    def scores(self, rows: RowsLike) -> Array:
+        """E[factors | row] of each row, new rows or old: row × factor. Missing cells are summed out."""
+        return np.stack([np.asarray(self.model.predict(rows, name), np.float64) for name in self.names], axis=1)
+
+    def log_prob(self, rows: RowsLike) -> Array:
+        """ln p(row) of each row, factors and missing cells summed out."""
+        return self.model.log_prob(rows)
+
+    @property
+    def _n(self) -> float:
+        return self.n_rows
+
+    def _headline(self) -> str:
+        noise = ", the same noise in all columns" if self.spherical else ""
+        number = "1 factor" if self.k == 1 else f"{self.k} factors"
+        return (
+            f"{number} of {len(self.columns)} columns{noise}, {self.n_parameters:,} parameters, {self.n_rows:,.10g} rows; "
+            f"log-likelihood {self.log_likelihood:.10g}, BIC {self.bic:.10g}; {self._end()}"
+        )
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        header = ["column", *self.names, "noise", "explained"]
+        parts = zip(self.columns, self.loadings.tolist(), self.noise.tolist(), self.communalities.tolist(), strict=True)
+        return header, [[name, *own, noise, share] for name, own, noise, share in parts]
+
+    def _below(self) -> str:
+        turned = "; only a rotation tells factors apart, and it is fixed, too" if self.k > 1 else ""
+        return f"\nBy convention factors have mean 0, variance 1 and a first loading above 0{turned}.{super()._below()}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +203,8 @@ def factors(
     d = len(variables)
     check_room(budget.room, 8.0 * COPIES * d * (d + max(sizes)), "the covariance of all columns", "take fewer columns")
     try:
-        given = _covariances(rows, asked)
-        if isinstance(k, (int, np.integer)):
-            return _best(rows, given, sizes[0], asked)[0]
-        value = asked.judging(judge, rows, lambda train, test, n: _log_likelihood_outside(train, test, n, asked))
-        best: FactorsRun = best_of(sizes, lambda n: _best(rows, given, n, asked), value, "factors")
+        learn, outside = partial(_best, rows, _covariances(rows, asked), asked), partial(_log_likelihood_outside, asked)
+        best: FactorsRun = asked.best(k, sizes, judge, rows, learn, outside, "factors")
         return best
     finally:
         watch.close()
@@ -139,7 +227,7 @@ def _covariances(rows: Data | Statistics, asked: _Asked) -> Covariances | None:
     return Covariances.of(rows, asked.columns, on=on, threads=asked.threads)
 
 
-def _best(rows: Any, given: Covariances | None, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
+def _best(rows: Any, given: Covariances | None, asked: _Asked, k: int) -> tuple[FactorsRun, bool]:
     """The best factors, and whether the search was stopped before its end. More than covariances can tell are refused:
     Ledermann's bound."""
     p = len(asked.columns)
@@ -247,9 +335,9 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
     return FactorsRun(run.model, run.trace, run.converged, *facts, traces=run.traces), stopped
 
 
-def _log_likelihood_outside(train: Data, test: Data, k: int, asked: _Asked) -> float:
+def _log_likelihood_outside(asked: _Asked, train: Data, test: Data, k: int) -> float:
     """ln p of rows that were not learned from: by their moments where no cell is missing."""
-    run = _best(train, _covariances(train, asked), k, asked)[0]
+    run = _best(train, _covariances(train, asked), asked, k)[0]
     if any(test.missing.values()):
         return run.model.log_likelihood(test)
     other = Covariances.of(test, asked.columns, on="covariance", checked=False, threads=asked.threads)

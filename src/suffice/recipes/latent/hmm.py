@@ -3,36 +3,37 @@ its states."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, listing, nearest, note
+from suffice.errors import DataError, FitError, ModelError, listing, nearest, note
 from suffice.errors.earlier import tell_of_argument
 from suffice.errors.remedies import FAMILY, MORE_ITERATIONS, as_regression
-from suffice.families.protocol.family import Estimate
+from suffice.families.protocol.family import Array, Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import checked_first
 from suffice.learning.chains.chain_covariance import StateProblem, StateStarts, permute_states, permuted_statistic
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences
 from suffice.learning.em import checked_numbers
-from suffice.learning.incomplete.climb import Climb, EmMethod, Point, em_method_of, evaluate, from_starts
+from suffice.learning.incomplete.climb import Climb, EmMethod, em_method_of, evaluate
 from suffice.learning.incomplete.starts import FEW
 from suffice.learning.mixture_setup import Diagonal, Full, Kind, Spherical, Tied, groups
 from suffice.limits import options_of
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_answers import best_log_prob
 from suffice.recipes.latent import latent_run
-from suffice.recipes.latent.hmm_run import HmmRun
-from suffice.recipes.latent.latent_run import LatentOptions, LatentTask, best_of, checked_judge, checked_sizes
+from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, class_table
+from suffice.statistics.counts import freeze
 from suffice.structure.undirected.selection import HeldOut
-from suffice.variables import Finite
+from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, PriorLike, SizesLike
@@ -41,6 +42,117 @@ if TYPE_CHECKING:
     from suffice.scores import Penalised
 
 KINDS = (Full, Tied, Diagonal, Spherical)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HmmRun(LatentRun[Chain]):
+    """A hidden Markov model and how it was found. The states are ordered by falling weight, those of equal weight by what they
+    emit, so that their numbers do not depend on the start.
+
+    >>> from suffice import sequences
+    >>> from suffice import hmm
+    >>> rows = {"f": list("uuvuuwwvwwwwuuuvuwwwwvw"), "n": [0, 1, 0, 1, 0, 7, 9, 8, 5, 9, 8, 6, 1, 0, 2, 1, 0, 9, 7, 8, 8, 6, 9]}
+    >>> run = hmm(sequences(rows, variables={"n": Count("n")}), 2)
+    >>> run.rates["n"].round(2), run.probs["f"].round(2).tolist(), run.n_parameters
+    (array([7.62, 0.6 ]), [[0.0, 0.15, 0.85], [0.8, 0.2, 0.0]], 9)
+    >>> run.durations.round(1)
+    array([12.,  5.])
+    """
+
+    n_steps: float
+    """The steps that were learned from: their number, or their weight."""
+    name: str
+    """The hidden variable."""
+    _columns: tuple[str, ...] = field(repr=False)
+    weights: Array = field(repr=False)
+    """The share of the steps that is expected in each state."""
+    _hard: float = field(repr=False)
+    """ln p(most probable paths, data)."""
+
+    @property
+    def k(self) -> int:
+        """The number of states."""
+        return len(self.weights)
+
+    @property
+    def transition(self) -> Array:
+        """p(next state | state): state × next state."""
+        return np.asarray(self.model[self.name].probs)
+
+    @property
+    def start(self) -> Array:
+        """p(state) at the first step."""
+        return np.asarray(self.model.first[0][self.name].probs)
+
+    @property
+    def durations(self) -> Array:
+        """The mean number of steps that a state lasts, 1 / (1 − p(stay))."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / (1.0 - np.diagonal(self.transition)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The real columns: the axes of `means` and `covariances`."""
+        return tuple(n for n in self._columns if self.model[n].is_line)
+
+    @property
+    def means(self) -> Array:
+        """The mean of each real column in each state: state × column."""
+        return self._moments[0]
+
+    @property
+    def covariances(self) -> Array:
+        """The covariance of the real columns in each state, whatever its kind: state × column × column."""
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        """Column by column: y = a + b·(those before it) + noise of variance v adds v, and b times their covariance."""
+        names, k = self.columns, self.k
+        mean, covariance = np.zeros((k, len(names))), np.zeros((k, len(names), len(names)))
+        for j, name in enumerate(names):
+            cpd = self.model[name]
+            at = [names.index(p) for p in cpd.real_parents]
+            b, shared = cpd.coefficients, covariance[:, at]
+            mean[:, j] = cpd.intercept + np.einsum("kc,kc->k", b, mean[:, at])
+            covariance[:, j] = covariance[:, :, j] = np.einsum("kc,kcd->kd", b, shared)
+            covariance[:, j, j] = cpd.variance + np.einsum("kc,kc->k", b, covariance[:, at, j])
+        return freeze(mean), freeze(covariance)
+
+    @property
+    def probs(self) -> Mapping[str, Array]:
+        """p(value | state) of each finite column: state × value."""
+        tables = {n: self.model[n] for n in self._columns if isinstance(self.model.variables[n], Finite)}
+        return MappingProxyType({n: cpd.probs for n, cpd in tables.items() if "probs" in cpd.arrays})
+
+    @property
+    def rates(self) -> Mapping[str, Array]:
+        """The Poisson rate of each count in each state."""
+        counts = {n: self.model[n] for n in self._columns if isinstance(self.model.variables[n], Count)}
+        return MappingProxyType({n: cpd.rates for n, cpd in counts.items() if "rates" in cpd.arrays})
+
+    @property
+    def icl(self) -> float:
+        """ln p(most probable path, data) − ½ k ln N: states that are hard to tell apart cost."""
+        return self._hard - 0.5 * self.n_parameters * float(np.log(self.n_steps))
+
+    @property
+    def _n(self) -> float:
+        return self.n_steps
+
+    def _headline(self) -> str:
+        return (
+            f"hidden Markov model of {self.k} state{'' if self.k == 1 else 's'}, {self.n_parameters:,} parameters, "
+            f"{self.n_steps:,.10g} steps; log-likelihood {self.log_likelihood:.10g}, BIC {self.bic:.10g}, ICL {self.icl:.10g}; "
+            f"{self._end()}"
+        )
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        try:
+            lasting = {"stationary": self.model.stationary()}
+        except ModelError:  # several distributions that the transition keeps
+            lasting = {}
+        return class_table(self, {**lasting, "mean duration": self.durations})
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +221,9 @@ def hmm(
     own, budget = options_of("hmm", options, HmmOptions, without=["checkpoint"], old=["accelerate"], **unless)
     name, method, sticky = own["name"], em_method_of(own), own["sticky"]
     rows = checked_sequences(sequences)
-    sizes = checked_sizes(k, rows.n_rows, "states", "steps")
+    sizes = latent_run.checked_sizes(k, rows.n_rows, "states", "steps")
     tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
-    judge = checked_judge(choose, "states")
+    judge = latent_run.checked_judge(choose, "states")
     if len(sizes) > 1 and start is not None:
         raise FitError("a start has a number of states of its own: give k as that number")
     kinds, others = _kinds(covariance, families, rows, name)
@@ -119,19 +231,20 @@ def hmm(
     how["room"] = budget.room
     if isinstance(sticky, bool) or not isinstance(sticky, (int, float, np.number)) or not 0.0 <= float(sticky) < np.inf:
         raise FitError(f"sticky is a number of imagined steps from 0 up, not {sticky!r}")
+    if isinstance(judge, HeldOut) and rows.n_sequences < judge.folds and not isinstance(k, (int, np.integer)):
+        raise FitError(
+            f"HeldOut(folds={judge.folds}) holds out whole sequences, and there {'is' if rows.n_sequences == 1 else 'are'} "
+            f"only {rows.n_sequences}: choose by BIC(), AIC() or ICL(), take fewer folds, or cut the sequences by a column, "
+            f"by=..."
+        )
     watch = budget.watch("hmm")
     task = _HmmTask(name, starts, start, seed, tol, max_iter, watch, kinds, others, float(sticky), how, method)
+
+    def outside(train: Sequences, test: Sequences, k: int) -> float:
+        return _learn(train, k, task)[0].model.log_likelihood(test)
+
     try:
-        if isinstance(k, (int, np.integer)):
-            return _learn(rows, sizes[0], task)[0]
-        if isinstance(judge, HeldOut) and rows.n_sequences < judge.folds:
-            raise FitError(
-                f"HeldOut(folds={judge.folds}) holds out whole sequences, and there {'is' if rows.n_sequences == 1 else 'are'} "
-                f"only {rows.n_sequences}: choose by BIC(), AIC() or ICL(), take fewer folds, or cut the sequences by a column, "
-                f"by=..."
-            )
-        value = task.judging(judge, rows, lambda train, test, k: _learn(train, k, task)[0].model.log_likelihood(test))
-        best: HmmRun = best_of(sizes, lambda k: _learn(rows, k, task), value, "states")
+        best: HmmRun = task.best(k, sizes, judge, rows, partial(_learn, rows, task=task), outside, "states")
         return best
     finally:
         watch.close()
@@ -162,11 +275,18 @@ def _kinds(covariance: Any, families: Any, rows: Sequences, name: str) -> tuple[
 def _learn(rows: Sequences, k: int, task: _HmmTask) -> tuple[HmmRun, bool]:
     """The best model of k states, and whether it was stopped before its end."""
     problem, hidden = _problem(rows, k, task)
-    climbs, stopped = _climbs(problem, hidden, task)
-    fallen = [c.stopped for c in climbs if c.stopped]
-    if len(fallen) == len(climbs):
+    climbs, stopped = task.climbs(
+        Climb,
+        problem,
+        f"{k} states",
+        partial(_start_at, task.start, problem, hidden),
+        lambda: StateStarts(problem, hidden, task.kinds, task.seed).draw,
+        one=k == 1,
+        method=task.method,
+    )
+    if all(c.stopped for c in climbs):
         raise FitError(
-            f"all {len(climbs)} starts of {k} states collapsed: {fallen[0]}; use fewer states, a prior, for instance "
+            f"all {len(climbs)} starts of {k} states collapsed: {climbs[0].stopped}; use fewer states, a prior, for instance "
             "(Dirichlet(1), NormalInverseGamma()), or a covariance that all states share, Tied()"
         )
     latent_run.tell_of_ends(climbs, stopped, task.starts, "model")
@@ -174,8 +294,14 @@ def _learn(rows: Sequences, k: int, task: _HmmTask) -> tuple[HmmRun, bool]:
 
 
 def _problem(rows: Sequences, k: int, task: _HmmTask) -> tuple[StateProblem, Finite]:
-    """What EM climbs on: the template in which real columns of a joint kind have those before them as parents."""
-    hidden = _hidden_states(rows, k, task.name)
+    """What EM climbs on: the template in which real columns of a joint kind have those before them as parents; and the states,
+    numbered, or those of the labels, and numbers for more."""
+    labels = rows.schema[task.name] if task.name in rows.columns else None
+    known = list(labels.states) if isinstance(labels, Finite) else []
+    if len(known) > k:
+        raise FitError(f"the labels {task.name!r} have {len(known):,} states, {listing(known)}: k must be at least that, not {k}")
+    spare = (str(i) for i in range(k + len(known)) if str(i) not in known)
+    hidden = Finite(task.name, [*known, *(next(spare) for _ in range(k - len(known)))])
     own = relative_name(hidden.name, 1)
     graph = {hidden.name: [own], **{n: [hidden.name] for n in rows.columns if n != hidden.name}}
     for kind in dict.fromkeys(task.kinds.values()):
@@ -187,41 +313,6 @@ def _problem(rows: Sequences, k: int, task: _HmmTask) -> tuple[StateProblem, Fin
     assert isinstance(made, StateProblem)
     tied, spherical = (tuple(n for n, kind in task.kinds.items() if kind == own) for own in (Tied(), Spherical()))
     return replace(made, tied=tied, spherical=spherical).sticking(hidden.name, task.sticky), hidden
-
-
-def _hidden_states(rows: Sequences, k: int, name: str) -> Finite:
-    """The states: numbered, or those of the labels, and numbers for more."""
-    variable = rows.schema[name] if name in rows.columns else None
-    known = list(variable.states) if isinstance(variable, Finite) else []
-    if len(known) > k:
-        raise FitError(f"the labels {name!r} have {len(known):,} states, {listing(known)}: k must be at least that, not {k}")
-    spare = (str(i) for i in range(k + len(known)) if str(i) not in known)
-    return Finite(name, [*known, *(next(spare) for _ in range(k - len(known)))])
-
-
-def _climbs(problem: StateProblem, hidden: Finite, task: _HmmTask) -> tuple[list[Climb], bool]:
-    """EM from every start, and whether it was stopped before the end."""
-    n = 1 if task.start is not None or hidden.n_states == 1 else task.starts  # one state has one optimum
-
-    def climb(i: int, way: Climb) -> None:
-        way.point = evaluate(problem, way.point.parameters())
-        watch = task.watching(i, f"{hidden.n_states} states")
-        way.run(task.tol, task.max_iter, watch, task.method)
-
-    def begin(drawn: Any) -> Climb:
-        return Climb(problem, Point(drawn, None, -np.inf, -np.inf))
-
-    climbs, stopped = from_starts(_starts(problem, hidden, task, n), n, task.watch, begin, climb)
-    return [c for c in climbs if c.trace or c.stopped], stopped
-
-
-def _starts(problem: StateProblem, hidden: Finite, task: _HmmTask, n: int) -> Iterator[Any]:
-    if task.start is not None:
-        yield partial(_start_at, task.start, problem, hidden)
-        return
-    starts = StateStarts(problem, hidden, task.kinds, task.seed)
-    for i, seed in enumerate(np.random.SeedSequence(task.seed).spawn(n)):
-        yield partial(starts.draw, i, np.random.default_rng(seed))
 
 
 def _start_at(start: Any, problem: StateProblem, hidden: Finite) -> Theta:
@@ -243,7 +334,14 @@ def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _HmmT
     counts = problem.state_counts(hidden.name, best.point.statistic)
     point, order = best.point, _order(problem, hidden, best.point.parameters, counts)
     if order != list(range(len(order))):
-        point, counts = _reorder_states(problem, hidden, point, order), counts[order]
+        names = frozenset([hidden.name, relative_name(hidden.name, 1), unrolled_name(hidden.name, 0)])
+        permuted = {n: permute_states(cpd, order, names) for n, cpd in problem.cpds(point.parameters).items()}
+        theta, counts = problem.parameters(permuted), counts[order]
+        if point.statistic.steps:  # what families keep for their own steps is theirs alone
+            point = evaluate(problem, theta)
+        else:
+            statistic = permuted_statistic(problem, point.statistic, theta, order, names)
+            point = point._replace(parameters=theta, statistic=statistic)
     if gone := [s for s, n in zip(hidden.states, counts, strict=True) if n < FEW]:
         note(f"no steps are left for {listing(gone)} of {hidden.name!r}: fewer states would do as well")
     if not best.converged and task.tol > 0 and not best.stopped:
@@ -260,20 +358,9 @@ def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _HmmT
 
 def _order(problem: StateProblem, hidden: Finite, theta: Theta, counts: np.ndarray) -> list[int]:
     """The states by falling weight, and then by what they emit; as they are where labels or the first slice tell them apart."""
-    every = list(range(hidden.n_states))
     named = hidden.name in problem.sequences.columns or bool(problem.fixed)
     if named or any(node.iterative for node in problem.nodes.values()):
-        return every
+        return list(range(hidden.n_states))
     cpds = problem.cpds(theta)
     numbers = [getattr(cpds[n], a) for n in problem.sequences.columns for a in cpds[n].arrays]
-    shares = counts / counts.sum()
-    return sorted(every, key=lambda s: (-round(float(shares[s]), 9), *(x for a in numbers for x in a[s].ravel().tolist())))
-
-
-def _reorder_states(problem: StateProblem, hidden: Finite, point: Point, order: list[int]) -> Point:
-    """The same point, the states in another order."""
-    names = frozenset([hidden.name, relative_name(hidden.name, 1), unrolled_name(hidden.name, 0)])
-    theta = problem.parameters({n: permute_states(cpd, order, names) for n, cpd in problem.cpds(point.parameters).items()})
-    if point.statistic.steps:  # what families keep for their own steps is theirs alone
-        return evaluate(problem, theta)
-    return point._replace(parameters=theta, statistic=permuted_statistic(problem, point.statistic, theta, order, names))
+    return latent_run.order_of(counts / counts.sum(), numbers)

@@ -4,21 +4,25 @@ scores, how those that were tried compare, and what their runs say of the ends o
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from suffice.errors import FitError, listing, note, quantity
+from suffice.errors import FitError, Sentence, listing, note, quantity
 from suffice.errors.remedies import in_python
 from suffice.families.protocol.family import Array, frame
 from suffice.iteration import Progress, Run
-from suffice.learning.incomplete.climb import Climb
+from suffice.learning.incomplete.climb import Climb, EmMethod, Point, evaluate, from_starts
 from suffice.limits import Limits
 from suffice.output.display import OneTable
 from suffice.scores import BIC
 from suffice.structure.undirected.selection import HeldOut
+
+SHOWN = 8
+"""Columns of each kind that a table of classes shows."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +95,7 @@ class Choices(OneTable, tuple[Choice, ...]):
 
 
 def checked_judge(choose: Any, what: str, *, classes: bool = True) -> Any:
-    """What to choose by, BIC where nothing is said; `what` is chosen, in the plural. ICL is for `classes` and states.
-
-    >>> checked_judge(None, "states")
-    BIC()
-    """
+    """What to choose by, BIC where nothing is said; `what` is chosen, in the plural. ICL is for `classes` and states."""
     judge = BIC() if choose is None else choose
     if not (isinstance(judge, (ICL, HeldOut) if classes else HeldOut) or hasattr(judge, "price")):
         overlap = ", ICL()" if classes else ""
@@ -104,11 +104,7 @@ def checked_judge(choose: Any, what: str, *, classes: bool = True) -> Any:
 
 
 def checked_sizes(k: Any, n_rows: int, what: str, rows: str) -> list[int]:
-    """The numbers of classes or states to try, each at most the number of rows.
-
-    >>> checked_sizes(range(1, 4), 100, "classes", "rows")
-    [1, 2, 3]
-    """
+    """The numbers of classes or states to try, each at most the number of rows."""
     several = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
     for size in several:
         if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
@@ -147,44 +143,85 @@ class LatentTask:
         """Look at the clock after each iteration from the i-th start, and show how far it is."""
         return lambda way: self.watch.check(f"{what}, start {i + 1}, iteration {len(way.trace)}: {way.point.objective:,.3f}")
 
-    def judging(self, judge: Any, rows: Any, outside: Callable[[Any, Any, int], float]) -> Callable[[Any], float]:
-        """What a number of classes, states or factors is judged by; of rows, or sequences, that are held out, ln p under what
-        those outside their fold teach: `outside(train, test, k)`."""
-        if not isinstance(judge, HeldOut):
-            return lambda run: run._value(judge)
-        return lambda run: sum(outside(train, test, run.k) for train, test in rows.split(judge.folds, self.seed))
+    def climbs(
+        self,
+        kind: type[Climb],
+        problem: Any,
+        what: str,
+        begin: Callable[[], Any],
+        draws: Callable[[], Callable[[int, np.random.Generator], Any]],
+        *,
+        one: bool,
+        collapse: type[Sentence] = FitError,
+        method: EmMethod | None = None,
+    ) -> tuple[list[Climb], bool]:
+        """EM from every start, and whether it was stopped before the end: `begin` gives the start that was asked for, `draws` how
+        the i-th is drawn. Of `one` class or state there is one optimum."""
+        n = 1 if self.start is not None or one else self.starts
+
+        def places() -> Iterator[Callable[[], Any]]:
+            if self.start is not None:
+                yield begin
+                return
+            draw = draws()
+            for i, seed in enumerate(np.random.SeedSequence(self.seed).spawn(n)):
+                yield partial(draw, i, np.random.default_rng(seed))
+
+        def climb(i: int, way: Climb) -> None:
+            way.point = evaluate(problem, way.point.parameters())
+            way.run(self.tol, self.max_iter, self.watching(i, what), method)
+
+        def at(place: Callable[[], Any]) -> Climb:
+            return kind(problem, Point(place, None, -np.inf, -np.inf))
+
+        climbs, stopped = from_starts(places(), n, self.watch, at, climb, collapse)
+        return [c for c in climbs if c.trace or c.stopped], stopped
+
+    def best(
+        self,
+        k: Any,
+        sizes: Sequence[int],
+        judge: Any,
+        rows: Any,
+        learn: Callable[[int], tuple[Any, bool]],
+        outside: Callable[[Any, Any, int], float],
+        what: str,
+    ) -> Any:
+        """The run of a number k of classes, states or factors, or the best of several, with how they compare. `learn` gives the
+        run of a number, and whether it was stopped before its end; a number at which all starts collapse is out. Of rows, or
+        sequences, that are held out, `outside(train, test, k)` is ln p under what those outside their fold teach."""
+        if isinstance(k, (int, np.integer)):
+            return learn(sizes[0])[0]
+        found, choices = dict[int, Any](), list[Choice]()
+        for size in sizes:
+            try:
+                run, stopped = learn(size)
+                if stopped and found:
+                    note(f"stopped at {size} {what}: the number of {what} is the best of {listing(found)}")
+                    break
+                if isinstance(judge, HeldOut):
+                    value = sum(outside(train, test, run.k) for train, test in rows.split(judge.folds, self.seed))
+                else:
+                    value = run._value(judge)
+                choices.append(Choice(size, value, run.log_likelihood, run.n_parameters, run.bic, run.icl))
+                found[size] = run
+                if stopped:
+                    break
+            except FitError as error:
+                choices.append(Choice(size, -np.inf, np.nan, 0, np.nan, np.nan, str(error)))
+        if not found:
+            raise FitError(f"no number of {what} could be learned: {choices[0].problem}")
+        best = max((c for c in choices if c.k in found), key=lambda c: c.value)
+        return replace(found[best.k], choices=Choices(choices))
 
 
-R = TypeVar("R", bound=Any)
-
-
-def best_of(sizes: Iterable[int], learned: Callable[[int], tuple[R, bool]], value: Callable[[R], float], what: str) -> R:
-    """The best of several numbers of classes or states, with how they compare. `learned` gives the run of a number, and whether
-    it was stopped before its end; a number at which all starts collapse is out."""
-    found, choices = dict[int, R](), list[Choice]()
-    for k in sizes:
-        try:
-            run, stopped = learned(k)
-            if stopped and found:
-                note(f"stopped at {k} {what}: the number of {what} is the best of {listing(found)}")
-                break
-            choices.append(Choice(k, value(run), run.log_likelihood, run.n_parameters, run.bic, run.icl))
-            found[k] = run
-            if stopped:
-                break
-        except FitError as error:
-            choices.append(Choice(k, -np.inf, np.nan, 0, np.nan, np.nan, str(error)))
-    if not found:
-        raise FitError(f"no number of {what} could be learned: {choices[0].problem}")
-    best = max((c for c in choices if c.k in found), key=lambda c: c.value)
-    chosen: R = replace(found[best.k], choices=Choices(choices))
-    return chosen
+def order_of(shares: Array, numbers: Sequence[Array]) -> list[int]:
+    """The classes or states by falling share, and then by their numbers."""
+    every = range(len(shares))
+    return sorted(every, key=lambda c: (-round(float(shares[c]), 9), *(x for a in numbers for x in a[c].ravel().tolist())))
 
 
 M = TypeVar("M", bound=Any)
-
-SHOWN = 8
-"""Columns of each kind that a table of classes shows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

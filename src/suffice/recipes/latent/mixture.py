@@ -2,44 +2,181 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.checkpoints import checkpoint_of
 from suffice.engines.data import Data
-from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, listing
+from suffice.engines.scan import rows_with, scan
+from suffice.errors import DataError, FitError, listing, quantity
 from suffice.errors.earlier import tell_of_argument
 from suffice.families import checked_estimate
 from suffice.families.priors.priors import Prior, as_prior
-from suffice.families.protocol.family import Estimate
+from suffice.families.protocol.family import Array, Estimate
 from suffice.graphs import Dag
-from suffice.incomplete.classes import ClassParameters
+from suffice.incomplete import classes
+from suffice.incomplete.classes import ClassParameters, ClassPosterior
 from suffice.iteration import Packed
 from suffice.learning.em import checked_numbers
-from suffice.learning.incomplete.climb import Climb, Point, evaluate, from_starts
+from suffice.learning.incomplete.climb import Climb
 from suffice.learning.mixture_parts import CollapsedClass
 from suffice.learning.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.mixture_start import MixtureStarts, given_start, start_at
 from suffice.limits import COPIES, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent import latent_run
-from suffice.recipes.latent.latent_run import LatentOptions, LatentTask, best_of, checked_judge, checked_sizes
-from suffice.recipes.latent.mixture_run import MixtureRun
+from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, class_table
 from suffice.statistics import Statistics
+from suffice.statistics.counts import freeze
 from suffice.structure.undirected.selection import HeldOut
-from suffice.variables import Finite, Real, Variable
+from suffice.variables import Count, Finite, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import PriorLike, RowsLike, SizesLike
     from suffice.learning.mixture_setup import Kind
     from suffice.recipes.latent.latent_run import ICL
     from suffice.scores import Penalised
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MixtureRun(LatentRun[BayesNet]):
+    """A mixture and how it was found. The classes are ordered by falling weight, those of equal weight by their first
+    parameter, so that their numbers do not depend on the start.
+
+    >>> from suffice import mixture
+    >>> run = mixture({"x": [1.0, 1.1, 0.9, 1.2, 5.0, 5.2, 4.9], "f": ["u", "u", "v", "u", "v", "v", "v"]}, 2)
+    >>> run.probs["f"].round(2).tolist(), run.n_parameters
+    ([[0.75, 0.25], [0.0, 1.0]], 7)
+    >>> run.responsibilities({"x": [1.0, None], "f": ["u", "v"]}).round(2)
+    array([[1.  , 0.  ],
+           [0.25, 0.75]])
+    """
+
+    n_rows: float
+    """The rows that were learned from: their number, or their weight."""
+    name: str
+    """The hidden class."""
+    _parameters: ClassParameters = field(repr=False)
+    _hard: float = field(repr=False)
+    """Σ ln r, r the responsibility of each row's most probable class."""
+    _variables: Mapping[str, Variable] = field(repr=False)
+
+    @property
+    def k(self) -> int:
+        """The number of classes."""
+        return len(self.weights)
+
+    @property
+    def weights(self) -> Array:
+        """p(class)."""
+        return np.asarray(self.model[self.name].probs)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The real columns: the axes of `means` and `covariances`."""
+        return tuple(n for n, v in self._variables.items() if not isinstance(v, (Finite, Count)))
+
+    @property
+    def means(self) -> Array:
+        """The mean of each real column in each class: class × column."""
+        return self._moments[0]
+
+    @property
+    def covariances(self) -> Array:
+        """The covariance of the real columns in each class, whatever its kind: class × column × column."""
+        return self._moments[1]
+
+    @cached_property
+    def _moments(self) -> tuple[Array, Array]:
+        k, d = self.k, len(self.columns)
+        means, covariances = np.zeros((k, d)), np.zeros((k, d, d))
+        for theta in self._parameters.parts:
+            if isinstance(theta, classes.ClassNormals):
+                at = [self.columns.index(n) for n in theta.names]
+                means[:, at], covariances[np.ix_(range(k), at, at)] = theta.moments
+        return freeze(means), freeze(covariances)
+
+    @property
+    def probs(self) -> Mapping[str, Array]:
+        """p(state | class) of each finite column: class × state."""
+        return MappingProxyType({n: self.model[n].probs for n, v in self._variables.items() if isinstance(v, Finite)})
+
+    @property
+    def rates(self) -> Mapping[str, Array]:
+        """The Poisson rate of each count in each class."""
+        return MappingProxyType({n: self.model[n].rates for n, v in self._variables.items() if isinstance(v, Count)})
+
+    @property
+    def n_parameters(self) -> int:
+        """The free parameters. A covariance that classes share counts once, though the network writes it out in each class."""
+        return self.k - 1 + int(sum(part.n_parameters for part in self._parameters.parts))
+
+    @property
+    def icl(self) -> float:
+        """BIC + Σ ln r, r the responsibility of each row's most probable class: classes that overlap cost (Biernacki, Celeux &
+        Govaert 2000, IEEE PAMI 22, p. 719; half of what mclust prints)."""
+        return self.bic + self._hard
+
+    def plot(self, ax: Any = None, column: str | None = None) -> Any:
+        """The objective after each iteration, of every start; or what the classes are like in a column: densities of a number,
+        weighted and their sum, or probabilities of states. By matplotlib; gives the axes."""
+        if column is None:
+            return super().plot(ax)
+        answer: Any = self.model.query(column)
+        drawn = answer.plot(ax)
+        hidden: Any = self.model.variables[self.name]
+        classes = [self.model.query(column, {self.name: state}) for state in hidden.states]
+        return answer._plot_parts(drawn, classes, self.weights.tolist())
+
+    @one_blas_thread
+    def responsibilities(self, rows: RowsLike) -> Array:
+        """p(class | row) of each row, new rows or old: row × class. Missing cells are summed out."""
+        data = rows_with(rows, self._variables, "mixture")
+        try:
+            return np.concatenate([np.zeros((0, self.k)), *(r for r, _ in data.map(self._posterior(refuse=True)))])
+        except classes.ImpossibleRow as error:
+            raise error.to_error(data) from None
+
+    predict_proba = responsibilities
+
+    @one_blas_thread
+    def log_prob(self, rows: RowsLike) -> Array:
+        """ln p(row) of each row, the class and missing cells summed out; −inf where a row is impossible."""
+        return np.concatenate(
+            [np.zeros(0), *(log_p for _, log_p in rows_with(rows, self._variables, "mixture").map(self._posterior()))]
+        )
+
+    def predict(self, rows: RowsLike) -> npt.NDArray[np.int64]:
+        """The number of the most probable class of each row, from 0."""
+        return np.asarray(self.responsibilities(rows).argmax(axis=1), dtype=np.int64)
+
+    def _held_out(self, rows: Data) -> float:
+        """Σ ln p(row) of rows that were not learned from, of the same columns."""
+        return rows.fold(classes.ClassLogLikelihood(self._posterior()))
+
+    def _posterior(self, refuse: bool = False) -> ClassPosterior:
+        return ClassPosterior(classes.ScoredClasses.of(self._parameters), tuple(self.rates), refuse)
+
+    @property
+    def _n(self) -> float:
+        return self.n_rows
+
+    def _headline(self) -> str:
+        classes = f"{self.k} class{'' if self.k == 1 else 'es'}"
+        return (
+            f"mixture of {classes}, {quantity(self.n_parameters, 'parameter')}, {self.n_rows:,.10g} rows; log-likelihood "
+            f"{self.log_likelihood:.10g}, BIC {self.bic:.10g}, ICL {self.icl:.10g}; {self._end()}"
+        )
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        return class_table(self, {})
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,11 +230,14 @@ def mixture(
         tell_of_argument("families= of a mixture", "covariance=")
         covariance = own["families"]
     name = own["name"]
-    rows = _rows(data, name)
-    sizes = checked_sizes(k, rows.n_rows, "classes", "rows")
-    how, numbers = checked_estimate(estimate), checked_numbers(own["tol"], own["max_iter"], seed, starts)
-    tol, max_iter, seed, _ = numbers
-    judge = checked_judge(choose, "classes")
+    if isinstance(data, Statistics):
+        raise DataError("a mixture is learned from rows, and statistics have none; give the data itself")
+    rows = scan(data)
+    if name in rows.columns:
+        raise DataError(f"the data has a column {name!r}, too: give the hidden class another name, name='group'")
+    sizes, how = latent_run.checked_sizes(k, rows.n_rows, "classes", "rows"), checked_estimate(estimate)
+    tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
+    judge = latent_run.checked_judge(choose, "classes")
     if len(sizes) > 1 and start is not None:
         raise FitError("a start has a number of classes of its own: give k as that number")
     n_numbers = sum(not isinstance(v, Finite) for v in rows.schema.values())
@@ -110,25 +250,16 @@ def mixture(
     asked |= {"seed": seed, "tol": tol, "max_iter": max_iter, "choose": judge}
     try:
         with checkpoint_of(budget.checkpoint, "mixture", rows, asked) as watch.memory:
-            if isinstance(k, (int, np.integer)):
-                run, _ = _learn(_table(rows, start, budget.room), sizes[0], task)
-            else:
-                table = _table(rows)
-                value = task.judging(judge, rows, lambda train, test, k: _learn(_table(train.hold()), k, task)[0]._held_out(test))
-                run = best_of(sizes, lambda k: _learn(table, k, task), value, "classes")
+            table = _table(rows, start, budget.room) if isinstance(k, (int, np.integer)) else _table(rows)
+
+            def outside(train: Data, test: Data, k: int) -> float:
+                return _learn(_table(train.hold()), k, task)[0]._held_out(test)
+
+            run: MixtureRun = task.best(k, sizes, judge, rows, partial(_learn, table, task=task), outside, "classes")
             watch.memory.finish()
             return run
     finally:
         watch.close()
-
-
-def _rows(data: Any, name: str) -> Data:
-    if isinstance(data, Statistics):
-        raise DataError("a mixture is learned from rows, and statistics have none; give the data itself")
-    rows = scan(data)
-    if name in rows.columns:
-        raise DataError(f"the data has a column {name!r}, too: give the hidden class another name, name='group'")
-    return rows
 
 
 def _table(rows: Data, start: Any = None, room: float = np.inf) -> MixtureRows:
@@ -143,13 +274,20 @@ def _learn(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun, 
     hidden = Finite(task.name, [str(c) for c in range(k)])
     made = table.mixture(hidden, task.covariance, task.prior, task.how)
     mixture = replace(made, components=replace(made.components, threads=task.threads))
+
+    def begin() -> ClassParameters:
+        return _start_at(task.start, mixture) if isinstance(task.start, MixtureRun) else given_start(task.start, mixture)
+
+    def draws() -> Callable[[int, np.random.Generator], ClassParameters]:
+        starts = MixtureStarts(mixture, task.seed)
+        return lambda i, rng: starts.draw(rng, i % 2 == 0)
+
     try:
-        climbs, stopped = _climbs(mixture, task)
+        climbs, stopped = task.climbs(_Drawn, mixture, f"{k} classes", begin, draws, one=k == 1, collapse=CollapsedClass)
     except CollapsedClass as collapse:
         raise _all_collapsed(1, str(collapse), mixture) from None
-    fallen = [c.stopped for c in climbs if c.stopped]
-    if len(fallen) == len(climbs):
-        raise _all_collapsed(len(climbs), fallen[0], mixture)
+    if all(c.stopped for c in climbs):
+        raise _all_collapsed(len(climbs), climbs[0].stopped, mixture)
     latent_run.tell_of_ends(climbs, stopped, task.starts, "mixture")
     return _run(climbs, mixture, task), stopped
 
@@ -161,31 +299,6 @@ class _Drawn(Climb):
         if self.point.statistic is None and packed[0]["cuts"][1:]:
             self.point = self.point._replace(parameters=self.point.parameters())
         return super().restore(packed)
-
-
-def _climbs(mixture: MixtureProblem, task: _MixtureTask) -> tuple[list[Climb], bool]:
-    """EM from every start, and whether it was stopped before the end."""
-    k = mixture.hidden.n_states
-    n = 1 if task.start is not None or k == 1 else task.starts  # one class has one optimum
-
-    def climb(i: int, way: Climb) -> None:
-        way.point = evaluate(mixture, way.point.parameters())
-        way.run(task.tol, task.max_iter, task.watching(i, f"{k} classes"))
-
-    def begin(drawn: Callable[[], ClassParameters]) -> Climb:
-        return _Drawn(mixture, Point(drawn, None, -np.inf, -np.inf))
-
-    climbs, stopped = from_starts(_starts(mixture, task, n), n, task.watch, begin, climb, CollapsedClass)
-    return [c for c in climbs if c.trace or c.stopped], stopped
-
-
-def _starts(mixture: MixtureProblem, task: _MixtureTask, n: int) -> Iterator[Callable[[], ClassParameters]]:
-    if task.start is not None:
-        yield partial(_start_at if isinstance(task.start, MixtureRun) else given_start, task.start, mixture)
-        return
-    starts = MixtureStarts(mixture, task.seed)
-    for i, seed in enumerate(np.random.SeedSequence(task.seed).spawn(n)):
-        yield partial(starts.draw, np.random.default_rng(seed), i % 2 == 0)
 
 
 def _start_at(run: MixtureRun, mixture: MixtureProblem) -> ClassParameters:
@@ -204,18 +317,13 @@ def _all_collapsed(n: int, why: str, mixture: MixtureProblem) -> FitError:
     )
 
 
-def _order(parameters: ClassParameters) -> list[int]:
-    """The classes by falling weight, and then by their parameters."""
-    w, numbers = parameters.weights, [getattr(part, a) for part in parameters.parts for a in part.arrays]
-    return sorted(range(len(w)), key=lambda c: (-round(float(w[c]), 9), *(x for a in numbers for x in a[c].ravel().tolist())))
-
-
 def _run(climbs: list[Climb], mixture: MixtureProblem, task: _MixtureTask) -> MixtureRun:
     """The mixture, its classes in order: class → every column, and among columns that are normal together from each to those
     after it."""
     best, hidden = climbs[0], mixture.hidden
-    order, sums = _order(best.point.parameters), best.point.statistic.sums
-    parameters = best.point.parameters.permute(order)
+    found, sums = best.point.parameters, best.point.statistic.sums
+    order = latent_run.order_of(found.weights, [getattr(part, a) for part in found.parts for a in part.arrays])
+    parameters = found.permute(order)
     cpds = mixture.cpds(parameters, sums.counts[order])
     variables: dict[str, Variable] = {hidden.name: hidden, **mixture.variables}
     by = "maximum likelihood" if task.prior is None else f"posterior {type(task.how).__name__.lower()}"

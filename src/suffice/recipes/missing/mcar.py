@@ -14,18 +14,15 @@ variance of both together, which is the same if cells are missing completely at 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.steps.blocks import with_count
 from suffice.recipes.missing.missing_cells import Columns, MissingSummary
 from suffice.statistics.moments import Cases, Spread
-
-Array = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 LEVEL = 0.01
 """Pairs whose p-value, corrected for all of them, is at most this are reported as dependent."""
@@ -102,11 +99,7 @@ def mcar_test(columns: Columns, found: MissingSummary) -> tuple[McarTest, tuple[
 
 
 def holm(pairs: Sequence[Dependence]) -> tuple[Dependence, ...]:
-    """The pairs with p-values corrected for all of them (Holm 1979, Scand. J. Stat. 6, p. 65), the smallest first.
-
-    >>> [round(p.p_value, 6) for p in holm([Dependence("a", "b", p, 0.1, 1.0, 1) for p in (0.04, 0.01, 0.03)])]
-    [0.03, 0.06, 0.06]
-    """
+    """The pairs with p-values corrected for all of them (Holm 1979, Scand. J. Stat. 6, p. 65), the smallest first."""
     ordered = sorted(pairs, key=lambda p: (p.p_value, -p.strength, p.column, p.on))
     result: list[Dependence] = []
     for i, pair in enumerate(ordered):
@@ -157,15 +150,11 @@ def little(cases: Cases | None) -> McarTest | str:
 
 
 def affordable(patterns: int, columns: int) -> int:
-    """The iterations of EM that the budget pays. One costs about a matrix product for each pattern, and some calls of numpy.
-
-    >>> affordable(4, 6), affordable(551, 124)
-    (14198, 1)
-    """
+    """The iterations of EM that the budget pays. One costs about a matrix product for each pattern, and some calls of numpy."""
     return BUDGET // (patterns * (columns**3 + 10_000) + 100_000)
 
 
-def _distance(seen: Flags, normals: Spread, mean: Array, covariance: Array) -> float:
+def _distance(seen: Bools, normals: Spread, mean: Array, covariance: Array) -> float:
     """d² of all patterns."""
     total = 0.0
     for flags, weight, own in zip(seen, normals.weight, normals.mean, strict=True):
@@ -174,12 +163,12 @@ def _distance(seen: Flags, normals: Spread, mean: Array, covariance: Array) -> f
     return total
 
 
-def _observed_patterns(cases: Cases) -> tuple[Flags, Spread]:
+def _observed_patterns(cases: Cases) -> tuple[Bools, Spread]:
     """The patterns that observe something, in a fixed order: what they observe, and their moments, in units of each column's
     standard deviation from its mean. Constant columns are left out.
     """
     used = np.flatnonzero(cases.spread.weight > 0)
-    seen: Flags = ~cases.codes[:, used].T
+    seen: Bools = ~cases.codes[:, used].T
     weight, means, rests, scatter = (part[used] for part in cases.spread)
     total = np.maximum(weight @ seen, 1e-300)
     centre = (weight @ (means * seen)) / total
@@ -192,17 +181,31 @@ def _observed_patterns(cases: Cases) -> tuple[Flags, Spread]:
     return seen[some], Spread(weight[kept], off[some] / unit, np.zeros((len(kept), len(varies))), scatter)
 
 
-def normal_by_em(seen: Flags, normals: Spread, max_iter: int = 2000) -> tuple[Array, Array, bool] | None:
+def normal_by_em(seen: Bools, normals: Spread, max_iter: int = 2000) -> tuple[Array, Array, bool] | None:
     """The mean and covariance of the joint normal that makes the observed cells most probable, by EM, and whether d² would not
-    change any more; None where it is singular."""
-    step = _em_step(seen, normals)
+    change any more; None where it is singular.
+
+    All patterns at once: with A the inverse of the covariance of what pattern j observes, zero elsewhere, K = ΣA is the
+    regression of all columns on the observed ones, which it leaves as they are. Little & Rubin 2002, Statistical Analysis with
+    Missing Data, 2nd ed., p. 223.
+    """
+    weight, means, _, scatters = normals
+    both, hidden = seen[:, :, None] & seen[:, None, :], ~seen[:, :, None] & ~seen[:, None, :]
+    rest = np.einsum("jp,pq->jpq", ~seen, np.eye(seen.shape[1]))
     mean, covariance = np.zeros(seen.shape[1]), np.eye(seen.shape[1])
     change, halfway = np.inf, np.inf
     for i in with_count(range(max_iter), "fitting a joint normal", max_iter):
         if np.linalg.eigvalsh(covariance)[0] < SINGULAR:
             return None
         before = mean, covariance
-        mean, covariance = step(mean, covariance)
+        K = covariance @ (np.linalg.inv(covariance * both + rest) * both)
+        expected = mean + np.einsum("jpq,jq->jp", K, (means - mean) * seen)
+        left = (covariance - K @ covariance) * hidden
+        mean = weight @ expected / weight.sum()
+        off = expected - mean
+        scatter = K @ scatters @ K.transpose(0, 2, 1) + weight[:, None, None] * left
+        covariance = (scatter.sum(axis=0) + (off * weight[:, None]).T @ off) / weight.sum()
+        covariance = (covariance + covariance.T) / 2.0
         change = max(np.abs(mean - before[0]).max(), np.abs(covariance - before[1]).max())
         if change < TOL:
             break
@@ -213,30 +216,6 @@ def normal_by_em(seen: Flags, normals: Spread, max_iter: int = 2000) -> tuple[Ar
     deviation = np.sqrt(2.0 * max(int(seen.sum()) - seen.shape[1], 1))
     settled = change < TOL or abs(_distance(seen, normals, mean, covariance) - halfway) < SETTLED * deviation
     return mean, covariance, bool(settled)
-
-
-def _em_step(seen: Flags, normals: Spread) -> Callable[[Array, Array], tuple[Array, Array]]:
-    """One iteration of EM, from a mean and a covariance to the next.
-
-    All patterns at once: with A the inverse of the covariance of what pattern j observes, zero elsewhere, K = ΣA is the
-    regression of all columns on the observed ones, which it leaves as they are. Little & Rubin 2002, Statistical Analysis with
-    Missing Data, 2nd ed., p. 223.
-    """
-    weight, means, _, scatters = normals
-    both, hidden = seen[:, :, None] & seen[:, None, :], ~seen[:, :, None] & ~seen[:, None, :]
-    rest = np.einsum("jp,pq->jpq", ~seen, np.eye(seen.shape[1]))
-
-    def step(mean: Array, covariance: Array) -> tuple[Array, Array]:
-        K = covariance @ (np.linalg.inv(covariance * both + rest) * both)
-        expected = mean + np.einsum("jpq,jq->jp", K, (means - mean) * seen)
-        left = (covariance - K @ covariance) * hidden
-        new_mean = weight @ expected / weight.sum()
-        off = expected - new_mean
-        scatter = K @ scatters @ K.transpose(0, 2, 1) + weight[:, None, None] * left
-        new_covariance = (scatter.sum(axis=0) + (off * weight[:, None]).T @ off) / weight.sum()
-        return new_mean, (new_covariance + new_covariance.T) / 2.0
-
-    return step
 
 
 def _finite_pairs(columns: Columns, tables: Mapping[str, Array]) -> Iterator[Dependence]:
@@ -261,36 +240,25 @@ def _finite_pairs(columns: Columns, tables: Mapping[str, Array]) -> Iterator[Dep
         yield from (Dependence(columns.gappy[j], on, *four) for j, four in zip(used.tolist(), numbers, strict=True))
 
 
-def _pools(total: Array, fewest: Array) -> npt.NDArray[np.int64]:
+def _pools(total: Array, fewest: Array) -> Ints:
     """Into how many pools states go, the most frequent first, if each must have so much weight at least.
 
-    A common state is a pool of its own; the rare ones are a pool together, or go with the last of the others.
-
-    >>> _pools(np.array([30.0, 20.0, 4.0, 3.0]), np.array([3.0, 5.0, 10.0, 50.0]))
-    array([4, 3, 2, 1])
-    """
+    A common state is a pool of its own; the rare ones are a pool together, or go with the last of the others."""
     common = np.searchsorted(-total, -fewest, side="right")
     rare = np.append(total[::-1].cumsum()[::-1], 0.0)[common]
     return np.asarray(common + (rare >= fewest), np.int64)
 
 
-def _pool_weights(weights: Array, pools: npt.NDArray[np.int64]) -> Array:
-    """Weights by state, all from the last pool on together, for each number of pools.
-
-    >>> _pool_weights(np.array([[30.0, 20.0, 4.0, 3.0]]), np.array([3, 2]))
-    array([[30., 20.,  7.,  0.],
-           [30., 27.,  0.,  0.]])
-    """
+def _pool_weights(weights: Array, pools: Ints) -> Array:
+    """Weights by state, all from the last pool on together, for each number of pools."""
     place, last = np.arange(weights.shape[1]), pools[:, None] - 1
     onwards = weights[:, ::-1].cumsum(axis=1)[:, ::-1]
     return np.where(place < last, weights, np.where(place == last, onwards, 0.0))
 
 
 def _real_pairs(columns: Columns, sums: Array) -> Iterator[Dependence]:
-    """The t of the ranks of each column of numbers where each other column is missing and where it is not.
-
-    Twelve times the variance of ranks is 1 where all numbers differ, and small where most are equal: such rows count less.
-    """
+    """The t of the ranks of each column of numbers where each other column is missing and where it is not. Twelve times the
+    variance of ranks is 1 where all numbers differ, and small where most are equal: such rows count less."""
     from scipy.special import stdtr
 
     names = np.array(list(columns.reals))

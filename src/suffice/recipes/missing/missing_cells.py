@@ -7,17 +7,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.statistics.counts import distinct, keys_of
 from suffice.statistics.moments import Cases, Spread
 from suffice.variables import Finite
-
-Array = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
 
 MAX_PATTERNS = 2**16
 """So many patterns are kept apart, the most frequent; the rows of all others are counted together."""
@@ -31,18 +27,13 @@ SAMPLE, KNOTS = 2**14, 255
 
 @dataclass(frozen=True)
 class Patterns:
-    """Which columns are missing together, packed into bytes: the weight of the rows with each pattern, and of all others.
-
-    >>> one = Patterns.of(np.array([[True, False, True], [False, False, False]]), np.ones(3))
-    >>> {key[0]: weight for key, weight in (one + one).weights.items()}
-    {0: 2.0, 128: 4.0}
-    """
+    """Which columns are missing together, packed into bytes: the weight of the rows with each pattern, and of all others."""
 
     weights: Mapping[bytes, float]
     others: float = 0.0
 
     @classmethod
-    def of(cls, gaps: Flags, weight: Array) -> Patterns:
+    def of(cls, gaps: Bools, weight: Array) -> Patterns:
         """`gaps` has a line per column: in which rows it is missing."""
         keys, inverse = np.unique(keys_of(gaps.T), return_inverse=True)
         weights = np.bincount(inverse, weight, len(keys)).tolist()
@@ -98,11 +89,7 @@ def _too_many(patterns: int, width: int) -> bool:
 class Ranks:
     """About what share of a column's numbers lie below a number, half of those equal to it included.
 
-    A test on ranks needs no normal numbers, and is not led by a few large ones.
-
-    >>> Ranks.of(np.array([1.0, 2.0, 2.0, 50.0]))(np.array([0.0, 2.0, 3.0, np.nan]))
-    array([0.  , 0.5 , 0.75,  nan])
-    """
+    A test on ranks needs no normal numbers, and is not led by a few large ones."""
 
     knots: Array
     scores: Array
@@ -223,13 +210,3 @@ def _rank_sums(columns: Columns, numbers: Array, gappy: Sequence[Ints], weight: 
         if some:
             result[where, :, i] = np.add.reduceat(terms[:, gaps], starts, axis=1).T
     return result
-
-
-def missing_names(key: bytes, names: Sequence[str]) -> tuple[str, ...]:
-    """The names that a pattern says are missing.
-
-    >>> missing_names(bytes([64]), ["x", "y"])
-    ('y',)
-    """
-    flags = np.unpackbits(np.frombuffer(key, np.uint8))[: len(names)]
-    return tuple(name for name, missing in zip(names, flags, strict=True) if missing)

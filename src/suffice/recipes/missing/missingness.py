@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
+from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import scan
-from suffice.errors import DataError, listing, note, quantity
-from suffice.output.display import html_table, text_table
+from suffice.errors import DataError, SufficeNote, listing, note, quantity
+from suffice.families.protocol.family import frame
+from suffice.graphs import Dag
+from suffice.incomplete.numbers.units import observed_cells
+from suffice.output.display import OneTable, html_table, text_table
 from suffice.recipes.missing.mcar import LEVEL, Dependence, McarTest, mcar_test
-from suffice.recipes.missing.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingSummary, missing_names
+from suffice.recipes.missing.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingSummary
 from suffice.statistics import Statistics
 from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike, VariablesLike, WeightsLike
     from suffice.graphs.directed import DagLike
-    from suffice.recipes.missing.case_estimates import CaseEstimates
 
 SHOWN = 10
 """Patterns and dependences that are printed; all are kept."""
@@ -94,12 +101,52 @@ def missingness(
     found = rows.fold(LookAtMissing(columns), what="looking at missing cells")
     report = _report(rows, columns, found)
     if compare is not False and compare is not None:
-        from suffice.recipes.missing.case_estimates import case_estimates
-
-        report = replace(report, compared=case_estimates(rows, columns, found, compare))
+        report = replace(report, compared=_compare_cases(rows, columns, found, compare))
     if warn and report.warning:
         note(report.warning)
     return report
+
+
+class CaseEstimate(NamedTuple):
+    """A share of a state, or a mean or standard deviation of numbers, estimated in three ways; NaN where no row is complete.
+
+    Complete cases are right if cells are missing completely at random, available cases of a column if its own are, and EM if
+    whether a cell is missing depends on what its row shows and the graph has it. Where they differ, the first two are doubtful.
+    """
+
+    column: str
+    what: str
+    complete: float
+    available: float
+    em: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CaseEstimates(OneTable):
+    """The result of `missingness(..., compare=True)`: all estimates, and the graph along which EM filled the gaps.
+
+    >>> from suffice import missingness
+    >>> rows = {"a": ["x"] * 6 + ["y"] * 6, "b": ["u"] * 4 + [None] * 2 + ["u"] + ["v"] * 3 + [None] * 2}
+    >>> found = missingness(rows, compare="a -> b").compared.rows[2]
+    >>> found.column, found.what, found.complete, found.available, round(found.em, 4)
+    ('b', 'u', 0.625, 0.625, 0.625)
+    """
+
+    dag: Dag
+    rows: tuple[CaseEstimate, ...]
+
+    def to_frame(self) -> Any:
+        """One row per estimate."""
+        return frame({name: [getattr(row, name) for row in self.rows] for name in CaseEstimate._fields})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for JSON, None for NaN."""
+        rows = [{k: None if x != x else x for k, x in row._asdict().items()} for row in self.rows]
+        return {"graph": str(self.dag), "estimates": rows}
+
+    def _table(self) -> tuple[list[str], list[list[object]]]:
+        header = ["column", "what", "complete cases", "available cases", "EM"]
+        return header, [list(row) for row in self.rows]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -210,17 +257,85 @@ class Missingness:
     def __repr__(self) -> str:
         head = "\n".join([f"Missingness: {self._headline()}", *self._facts()])
         gaps, together, depends = (f"{text_table(h, rows)}\n{cut}".rstrip() if rows else "" for h, rows, cut in self._tables())
-        test, warning = _wrap(f"MCAR: {self.mcar}"), _wrap(f"warning: {self.warning}") if self.warning else ""
+        said = (f"MCAR: {self.mcar}", f"warning: {self.warning}" if self.warning else "")
+        test, warning = (fill(text, WIDTH, break_long_words=False, break_on_hyphens=False) for text in said)
         compared = "" if self.compared is None else f"along {self.compared.dag}:\n{self.compared!r}"
         return "\n\n".join(part for part in (head, gaps, together, test, depends, warning, compared) if part)
 
     def _repr_html_(self) -> str:
-        from html import escape
-
         lines = "".join(f"<p>{escape(line)}</p>" for line in [*self._facts(), f"MCAR: {self.mcar}", self.warning or ""] if line)
         tables = "".join(html_table(h, rows) + (f"<p>{cut}</p>" if cut else "") for h, rows, cut in self._tables() if rows)
         compared = "" if self.compared is None else self.compared._repr_html_()
         return f"<p><b>{escape(self._headline())}</b></p>{lines}{tables}{compared}"
+
+
+@dataclass(frozen=True, eq=False)
+class CompleteCases(Step[dict[str, Any]]):
+    """Of the rows without a missing cell: counts of states, and Σ w, Σ w d and Σ w d² of numbers, d from a centre."""
+
+    sizes: Mapping[str, int]
+    centres: Mapping[str, float]
+
+    def of(self, block: Block) -> dict[str, Any]:
+        whole = np.flatnonzero(~np.any([is_missing(cells) for cells in block.columns.values()], axis=0))
+        weight, result = block.weights[whole], {}
+        for name, cells in block.columns.items():
+            if name in self.sizes:
+                result[name] = np.bincount(cells[whole], weight, self.sizes[name])
+            else:
+                d = cells[whole] - self.centres[name]
+                result[name] = np.array([weight.sum(), (weight * d).sum(), (weight * d * d).sum()])
+        return result
+
+
+def _compare_cases(rows: Data, columns: Columns, found: MissingSummary, compare: Any) -> CaseEstimates:
+    """The estimates of each column that is compared; `compare` is the graph for EM, or True to find one by structural EM."""
+    told = [n for n in rows.columns if (n in columns.finite or n in columns.reals) and n not in rows.identifiers]
+    if not told:
+        raise DataError("there are no columns whose estimates could be compared")
+    model = _model(rows.take(told), compare)
+    some = rows.take([n for n in told if n in model])
+    schema = some.schema
+    available: dict[str, tuple[float, float]] = {}
+    for name in [n for n, v in schema.items() if not isinstance(v, Finite)]:
+        spread = observed_cells(some.take([name]), (name,))
+        weight, mean = float(spread.weight[0]), float(spread.mean[0, 0] + spread.rest[0, 0])
+        available[name] = mean, float(np.sqrt(spread.scatter[0, 0, 0] / weight)) if weight else np.nan
+    sizes = {n: v.n_states for n, v in schema.items() if isinstance(v, Finite)}
+    complete = some.fold(CompleteCases(sizes, {n: mean for n, (mean, _) in available.items()}))
+    result: list[CaseEstimate] = []
+    for name, variable in schema.items():
+        answer: Any = model.query(name)
+        if isinstance(variable, Finite):
+            parts = (_shares(complete[name]), _shares(found.tables[name][0]), answer.probs)
+            result += [CaseEstimate(name, s, *(float(p[i]) for p in parts)) for i, s in enumerate(variable.states)]
+        else:
+            (weight, first, second), around = complete[name].tolist(), (np.nan, np.nan)
+            if weight > 0:  # mean and standard deviation, from sums around that of all cells
+                off = first / weight
+                around = available[name][0] + off, float(np.sqrt(max(second / weight - off * off, 0.0)))
+            each = (around, available[name], (float(answer.mean), float(answer.sd)))
+            result += [CaseEstimate(name, what, *(m[i] for m in each)) for i, what in enumerate(("mean", "sd"))]
+    return CaseEstimates(model.dag, tuple(result))
+
+
+def _model(data: Data, compare: Any) -> Any:
+    from suffice.learning.em import em
+    from suffice.recipes.structural.structural_em import structural_em
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SufficeNote)
+        if compare is True:
+            return structural_em(data).model
+        graph = Dag(compare)
+        if unknown := [n for n in graph.nodes if n not in data.columns]:
+            raise DataError(f"the graph to compare by names {listing(unknown)}, no column that can be compared")
+        return em(graph, data, information=False).model
+
+
+def _shares(counts: Any) -> Any:
+    total = counts.sum()
+    return counts / total if total > 0 else np.full(len(counts), np.nan)
 
 
 def _report(rows: Data, columns: Columns, found: MissingSummary) -> Missingness:
@@ -228,24 +343,12 @@ def _report(rows: Data, columns: Columns, found: MissingSummary) -> Missingness:
     weight = number(found.weight)
     per_row = 1.0 / weight if weight > 0 else 0.0
     gaps = [ColumnGaps(n, number(m), float(m) * per_row) for n, m in zip(columns.every, found.cells, strict=True)]
-    patterns = [Pattern(missing_names(key, columns.every), number(w), w * per_row) for key, w in found.patterns.weights.items()]
+    patterns = []
+    for key, w in found.patterns.weights.items():
+        gone = np.unpackbits(np.frombuffer(key, np.uint8))[: len(columns.every)]
+        patterns.append(Pattern(tuple(n for n, flag in zip(columns.every, gone, strict=True) if flag), number(w), w * per_row))
     patterns.sort(key=lambda p: (-p.rows, len(p.missing), p.missing))
     mcar, pairs = mcar_test(columns, found)
-    return Missingness(
-        rows.n_rows,
-        weight,
-        tuple(gaps),
-        tuple(patterns),
-        number(found.ends[0]),
-        number(found.ends[1]),
-        tuple(n for n in columns.every if rows.missing[n] == rows.n_rows),
-        mcar,
-        tuple(p for p in pairs if p.p_value <= LEVEL),
-        tuple(_notes(rows, columns, found)),
-    )
-
-
-def _notes(rows: Data, columns: Columns, found: MissingSummary) -> list[str]:
     notes = []
     if found.patterns.others:
         others = _count(found.patterns.others)
@@ -258,17 +361,24 @@ def _notes(rows: Data, columns: Columns, found: MissingSummary) -> list[str]:
         notes.append(f"columns of more than {MAX_STATES:,} states were not compared: {listing(left_out)}")
     if rows.weighted and not rows.whole_weights:
         notes.append("weights that are no whole numbers count as rows in the tests")
-    return notes
+    return Missingness(
+        rows.n_rows,
+        weight,
+        tuple(gaps),
+        tuple(patterns),
+        number(found.ends[0]),
+        number(found.ends[1]),
+        tuple(n for n in columns.every if rows.missing[n] == rows.n_rows),
+        mcar,
+        tuple(p for p in pairs if p.p_value <= LEVEL),
+        tuple(notes),
+    )
 
 
 def _plain(x: Any) -> Any:
     if hasattr(x, "_asdict"):
         return {name: _plain(value) for name, value in x._asdict().items()}
     return [_plain(value) for value in x] if isinstance(x, tuple) else x
-
-
-def _wrap(text: str) -> str:
-    return fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def _count(weight: float) -> str:

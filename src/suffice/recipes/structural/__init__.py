@@ -1,4 +1,1 @@
-"""Structural EM: graph and parameters from incomplete rows.
-
-Start with `structural_em`.
-"""
+"""Structural EM: graph and parameters from incomplete rows. Start with `structural_em`."""

@@ -173,9 +173,8 @@ class StructuralRun(Run[BayesNet], PicturedTable):
         return f"<p>{html.escape(self._headline())}</p>{html_table(EDGES, self._edges())}{html_table(HEADER, self._rows())}"
 
     def _headline(self) -> str:
-        end = (
-            "converged" if self.converged else "stopped before its end: the best so far" if not self.finished else "not converged"
-        )
+        unfinished = "not converged" if self.finished else "stopped before its end: the best so far"
+        end = "converged" if self.converged else unfinished
         starts = f"; the best of {len(self.optima)} starts" if len(self.optima) > 1 else ""
         return (
             f"StructuralRun: {len(self.dag):,} variables, {len(self.dag.edges):,} edges, score {self.score:,.3f}; {end}{starts}"
@@ -332,15 +331,7 @@ def _result(search: StructuralSearch, finished: bool) -> StructuralRun:
 
 @contextmanager
 def said_once() -> Iterator[None]:
-    """Notes that differ in numbers or examples only are given once in here: rounds and starts would repeat them.
-
-    >>> with warnings.catch_warnings(record=True) as notes, said_once():
-    ...     warnings.simplefilter("always")
-    ...     for what in ("2 rows are empty", "3 rows are empty", "no rows are weighted"):
-    ...         note(what)
-    >>> [str(n.message) for n in notes]
-    ['2 rows are empty', 'no rows are weighted']
-    """
+    """Notes that differ in numbers or examples only are given once in here: rounds and starts would repeat them."""
     said: set[str] = set()
     with warnings.catch_warnings():
         show = warnings.showwarning
@@ -357,8 +348,7 @@ def said_once() -> Iterator[None]:
 
 def _without_lost_parents(task: Task, constraints: Constraints | None) -> Constraints | None:
     """The constraints, and that numbers which are neither normal nor counts, and of which cells are missing, have no children."""
-    chosen = [n for n, v in task.variables.items() if isinstance(v, NotNormal) and not v.whole]
-    lost = [n for n in chosen if task.rows.missing.get(n)]
+    lost = [n for n, v in task.variables.items() if isinstance(v, NotNormal) and not v.whole and task.rows.missing.get(n)]
     below = [n for n, v in task.variables.items() if isinstance(v, Real) or n in task.families]
     if not lost or not below:
         return constraints

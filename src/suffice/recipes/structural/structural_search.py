@@ -38,10 +38,8 @@ from suffice.variables import Finite
 
 TRIES = 50
 """Searches of a round, each of which leaves out one more family that EM came to no network with."""
-
 SHOWN = 8
 """Families that a note names."""
-
 SHAPED = (ChowLiu, TAN)
 """Methods whose graphs have a shape of their own."""
 
@@ -148,11 +146,8 @@ class StructuralSearch:
 
     def explain_graph(self, dag: Dag, finished: bool) -> Found:
         """The best graph among others, by the statistics that the rows are expected to have under its network."""
-        state = self.best
-        assert state is not None
-        if state.expected is None:
-            state.expected = self.rows.under({n: state.model[n] for n in state.model})
-        problem = self._search_on(state.expected, state.known)
+        assert self.best is not None
+        problem = self._expect(self.best)
         return Found.at(problem, self.options.method, dag, problem.scores.total(self._numbers_of(dag)), finished=finished)
 
     def _tell(self, what: str) -> None:
@@ -188,23 +183,29 @@ class StructuralSearch:
             self.converged = True
 
     def _next(self, state: _RoundState, seen: set[Dag]) -> _RoundState | None:
-        """The network of the graph that scores best on what is expected, None if there is none that is new.
-
-        Where EM comes to no network, a family of the graph is barred, or fewer parents are allowed, and the search is done again.
-        """
+        """The network of the graph that scores best on what is expected, None if there is none that is new. Where EM comes to no
+        network, a family of the graph is barred, or fewer parents are allowed, and the search is done again."""
         trouble: FitError | TooLarge
         for _ in range(TRIES):
             dag = self._find_better(state)
             if dag is None or (dag := self._without_idle(dag)) in seen:
                 return None
-            try:
-                return self._fit_graph(dag, state)
+            try:  # EM from the parameters that the expected statistics give
+                self._tell("expected statistics of the new graph")
+                ready = regressions_of(dag, self.task, state.expected)
+                warm = estimate_network(BayesNet, dag, self._expected_statistics(dag, state), None, Mean(), ready=ready)
+                problem = self._parameters(dag)
+                return self._state(self._run_em(problem, problem.parameters({n: warm[n] for n in warm})))
             except FitError as error:
                 trouble = error
                 self._bar(error, dag, state)
             except TooLarge as error:
                 trouble = error
-                self._allow_fewer_parents(error, dag)
+                rules, most = self.problem.rules, max(len(dag.parents(n)) for n in dag.nodes) - 1
+                if most < max(1, int(rules.required.sum(1).max(initial=0))):
+                    raise
+                note(f"from here on at most {most} parents are allowed: {error.said}")
+                self.problem = replace(self.problem, rules=rules.cap(most))
         raise trouble
 
     def _bar(self, error: FitError, dag: Dag, state: _RoundState | None) -> None:
@@ -231,13 +232,6 @@ class StructuralSearch:
         parents, scores = dict(zip(self.problem.names, self._numbers_of(dag), strict=True)), state.problem.scores
         gain = {n: scores.family(i := self.problem.names.index(n), parents[n]) - scores.family(i, ()) for n in new}
         return max(gain, key=lambda n: gain[n], default=None)
-
-    def _allow_fewer_parents(self, error: TooLarge, dag: Dag) -> None:
-        rules, most = self.problem.rules, max(len(dag.parents(n)) for n in dag.nodes) - 1
-        if most < max(1, int(rules.required.sum(1).max(initial=0))):
-            raise error
-        note(f"from here on at most {most} parents are allowed: {error.said}")
-        self.problem = replace(self.problem, rules=rules.cap(most))
 
     def _take(self, k: int, state: _RoundState) -> None:
         dag = state.model.dag
@@ -319,11 +313,16 @@ class StructuralSearch:
             problem.__dict__["scores"] = Barring(problem.scores, self.barred, known)
         return problem
 
-    def _find_better(self, state: _RoundState) -> Dag | None:
-        """The graph that scores best on what is expected; None if the method finds nothing better than the current one."""
+    def _expect(self, state: _RoundState) -> Problem:
+        """The search on what the rows are expected to be under a network."""
         if state.expected is None:
             state.expected = self.rows.under({n: state.model[n] for n in state.model})
-        problem = state.problem = self._search_on(state.expected, state.known)
+        state.problem = self._search_on(state.expected, state.known)
+        return state.problem
+
+    def _find_better(self, state: _RoundState) -> Dag | None:
+        """The graph that scores best on what is expected; None if the method finds nothing better than the current one."""
+        problem = self._expect(state)
         now = self._numbers_of(state.model.dag)
         here = problem.scores.total(now) if self._is_allowed(state.model.dag) else -np.inf
         methods, possible = [self.options.method], np.isfinite(here) and problem.rules.permits(now)
@@ -339,10 +338,8 @@ class StructuralSearch:
         return kept and _of_shape(self.options.method, dag)
 
     def _without_idle(self, dag: Dag) -> Dag:
-        """The graph without the links of hidden variables that have a single one.
-
-        Such a link explains nothing, but what is expected under a network that has it upholds it.
-        """
+        """The graph without the links of hidden variables that have a single one. Such a link explains nothing, but what is
+        expected under a network that has it upholds it."""
         names, rules = self.problem.names, self.problem.rules
         links = {h: [e for e in dag.edges if h in e] for h in self.task.hidden}
         idle = {edges[0] for edges in links.values() if len(edges) == 1}
@@ -367,14 +364,6 @@ class StructuralSearch:
         """The clock of one search: it may take the time that is left."""
         limit = None if self.clock.time_limit is None else max(self.clock.left, 1e-3)
         return _Within("structural EM", limit, False, memory=self.clock.memory, tell=self._tell)
-
-    def _fit_graph(self, dag: Dag, state: _RoundState) -> _RoundState:
-        """The parameters of a new graph, by EM from those that the expected statistics give."""
-        self._tell("expected statistics of the new graph")
-        ready = regressions_of(dag, self.task, state.expected)
-        warm = estimate_network(BayesNet, dag, self._expected_statistics(dag, state), None, Mean(), ready=ready)
-        problem = self._parameters(dag)
-        return self._state(self._run_em(problem, problem.parameters({n: warm[n] for n in warm})))
 
     def _expected_statistics(self, dag: Dag, state: _RoundState) -> Statistics:
         """What is expected of the families of a graph."""
@@ -417,12 +406,9 @@ class StructuralSearch:
         model, weight = state.model, self.task.rows.weight
         if self.penalised:
             return state.log_likelihood - float(self.problem.score.price(weight)) * model.n_parameters
-        state.expected = self.rows.under({n: model[n] for n in model})
-        state.problem = self._search_on(state.expected, state.known)
-        total = state.problem.scores.total(self._numbers_of(model.dag))
-        return (
-            total + state.log_likelihood - log_likelihood_of(model, self._expected_statistics(model.dag, state), state.expected)
-        )
+        total = self._expect(state).scores.total(self._numbers_of(model.dag))
+        seen = self._expected_statistics(model.dag, state)
+        return total + state.log_likelihood - log_likelihood_of(model, seen, state.expected)
 
     def _numbers_of(self, dag: Dag) -> list[tuple[int, ...]]:
         number = {name: i for i, name in enumerate(self.problem.names)}

@@ -250,7 +250,7 @@ class _Chains(NamedTuple):
     random: list[npt.NDArray[np.uint64]]
 
     def climb(self, sets: ParentSets, each: Callable[..., Iterable[float]], rounds: int, tie: float) -> None:
-        from suffice.kernels.search.orders import climb_orders
+        from suffice.kernels.search.greedy import climb_orders
 
         shared = map(repeat, (sets.first, sets.score, sets.masks))
         how = repeat(rounds), repeat(KICK)

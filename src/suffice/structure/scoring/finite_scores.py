@@ -4,7 +4,7 @@ With H(S) = Σ c ln c over the cells of the table of S, the log-likelihood of x 
 variables serves four families. BDeu has the same form, as its imagined rows depend only on the number of cells. K2, Dirichlet and
 BDs do not, and are summed for each family.
 
-Values are whole multiples of 1/scale (see `kernels.counting.local_scores`), so that nothing depends on the order of a sum.
+Values are whole multiples of 1/scale (see `kernels.counting.bitmaps`), so that nothing depends on the order of a sum.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def room_for(memory_limit: float | None) -> int:
 
 
 Form = tuple[int, float, float, Ints, float]
-"""A score as the kernels know it: see `suffice.kernels.counting.local_scores`."""
+"""A score as the kernels know it: see `suffice.kernels.counting.bitmaps`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Toggles:
     coded: ClassVar[bool] = False
 
     def of(self, block: BitBlock) -> tuple[Array, Array]:
-        from suffice.kernels.counting.local_scores import toggle_scores
+        from suffice.kernels.counting.bitmaps import toggle_scores
 
         added, taken = self.room()
         toggle_scores(block.rows(self.layout), np.array([self.prefix], np.int32), self.new, self.form, added, taken)
@@ -108,7 +108,7 @@ class FiniteScores(ScoreSource):
 
     def _extend(self, step: Toggles) -> tuple[Array, Array]:
         """The same from tables of their own, counted in threads, or row by row."""
-        from suffice.kernels.counting.local_scores import score_toggles
+        from suffice.kernels.counting.bitmaps import score_toggles
 
         added, taken = step.room()
         tables, at = self.bitmaps.count_extensions(step.prefix, step.new)
@@ -117,7 +117,7 @@ class FiniteScores(ScoreSource):
 
     def _family_terms(self, sets: Sets, axis: Ints, tables: Counts, at: Ints) -> Ints:
         """The likelihoods or evidences of the children at place axis[g] of sets[g] from the tables of these."""
-        from suffice.kernels.counting.local_scores import family_terms
+        from suffice.kernels.counting.bitmaps import family_terms
 
         size, place = self.sizes[sets], np.arange(sets.shape[1])
         outer, inner = (np.where(there, size, 1).prod(1) for there in (place < axis[:, None], place > axis[:, None]))
@@ -127,7 +127,7 @@ class FiniteScores(ScoreSource):
 
     def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
-        from suffice.kernels.counting.local_scores import term
+        from suffice.kernels.counting.bitmaps import term
 
         levels = lattice(rules, self.watch)
         levels = self._worthwhile(levels, rules) if prune and self.kind == 0 and self.price > 0 else levels
@@ -229,7 +229,7 @@ class FiniteScores(ScoreSource):
 
     def _terms(self, sets: Sets, tables: Counts, at: Ints) -> Ints:
         """What the tables say: one term a set (kinds 0, 1), or one a family."""
-        from suffice.kernels.counting.local_scores import set_terms
+        from suffice.kernels.counting.bitmaps import set_terms
 
         if self.kind > 1:
             return np.column_stack([self._family_terms(sets, np.full(len(sets), j), tables, at) for j in range(sets.shape[1])])
@@ -246,7 +246,7 @@ class FiniteScores(ScoreSource):
 
     def _imagined_counts(self, cells: Ints) -> tuple[Array, Ints, Ints]:
         """The imagined rows in a cell, by the number of cells: distinct numbers, which a table has, and terms of small counts."""
-        from suffice.kernels.counting.local_scores import set_terms
+        from suffice.kernels.counting.bitmaps import set_terms
 
         sizes, kinds = np.unique(cells, return_inverse=True)
         alpha, n = self.alpha / sizes, min(len(self.logs), SMALL)
@@ -267,7 +267,7 @@ class FiniteScores(ScoreSource):
         return values
 
     def _huge(self, members: Any) -> Any:
-        from suffice.kernels.counting.local_scores import term
+        from suffice.kernels.counting.bitmaps import term
         from suffice.statistics import Request
 
         if self.kind > 1:

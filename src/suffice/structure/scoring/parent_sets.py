@@ -266,7 +266,7 @@ def choose(
     prune: bool = True,
 ) -> ParentSets:
     """Those of a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
-    from suffice.kernels.counting.local_scores import prune as beats
+    from suffice.kernels.counting.bitmaps import prune as beats
 
     best: Array = np.zeros((1, 1))
     parts: list[tuple[Ints, Array, Sets]] = []

@@ -85,7 +85,7 @@ class NodeSlopes(Step[LossSlopes]):
 
     @staticmethod
     def _two_states(own: Array, weight: Array, z: Array, eta: Array, loss: Array, hessian: Array) -> None:
-        from suffice.kernels.regressions.lassos import two_states
+        from suffice.kernels.regressions.undirected import two_states
 
         root = np.abs(eta)
         np.exp(np.negative(root, out=root), out=root)
@@ -95,7 +95,7 @@ class NodeSlopes(Step[LossSlopes]):
             hessian += own @ own.T
 
     def _many_states(self, own: Array, weight: Array, state: npt.NDArray[Any], eta: Array, at: Trial, hessian: Array) -> float:
-        from suffice.kernels.regressions.lassos import many_states
+        from suffice.kernels.regressions.undirected import many_states
 
         n = len(eta)
         occur = self.columns.shares[at.node] > 0

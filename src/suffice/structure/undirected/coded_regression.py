@@ -330,7 +330,7 @@ class CodedRegression:
 
     def _step(self) -> tuple[Array, Array]:
         """The minimum of the quadratic that touches the loss here, under the penalty (h is solved for), and its slope there."""
-        from suffice.kernels.regressions.lassos import descend_groups
+        from suffice.kernels.regressions.undirected import descend_groups
 
         c, H, slope = self.theta.shape[1], self._hessian, self.slope[self._curved].ravel()
         if c == 1:  # how h follows the other numbers of θ, and how far it is off by itself

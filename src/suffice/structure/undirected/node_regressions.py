@@ -103,7 +103,7 @@ class GaussianNodes(NodeRegressions):
         return self.seen.matrix
 
     def fit(self, penalty: Array, start: NodeFit | None = None) -> NodeFit:
-        from suffice.kernels.regressions.lassos import node_lassos
+        from suffice.kernels.regressions.undirected import node_lassos
 
         B = np.zeros_like(self.seen.matrix) if start is None else start.strengths.copy()
         if unsettled := node_lassos(self.seen.matrix, penalty, B, TOLERANCE, MOST_SWEEPS):

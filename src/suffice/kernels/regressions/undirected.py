@@ -1,12 +1,19 @@
-"""Lassos: of groups of numbers, by descent on a small quadratic, and what rows say of the regressions of finite nodes; on a
-matrix of correlations, the regression of each variable on all others; and of sparse precision matrices, sweeps over the entries
-of a Newton direction.
+"""What fits of undirected models iterate. Lassos: of groups of numbers, by descent on a small quadratic, and what rows say of the
+regressions of finite nodes; on a matrix of correlations, the regression of each variable on all others; and of sparse
+precision matrices, sweeps over the entries of a Newton direction.
 
 A quadratic is minimised over θ, in groups g that are penalised as a whole:
 
     q(θ) = sᵀ(θ − θ₀) + ½ (θ − θ₀)ᵀ H (θ − θ₀) + Σ_g λ_g ‖θ_g‖
 
 A group is moved to where a bound of q, with ‖H_gg‖ in place of H_gg, is least: of a group of one number that is q itself.
+
+And iterative proportional fitting along a tree of cliques, all tables in one array. A program is rows of numbers, gone through in
+every cycle; `place[places + i]` is the cell of the margin or separator that cell i of the table falls into.
+
+    0, first cell of a table, cells, places, first cell of a margin, its cells, –, –, –              fit the table to the margin
+    1, first cell of a table, cells, places, first cell of a separator, its cells, other table, its cells, its places
+                                                                                       tell another table what became of it
 """
 
 import numpy as np
@@ -21,11 +28,9 @@ LOGS = 512
 
 @kernel(nb.int64(_matrix, _vector, _vector, nb.int64[::1], _vector, _vector, nb.float64, nb.int64))
 def descend_groups(hessian, slope, theta, first, penalty, bound, tol, most):
-    """Sweep over the groups until no slope would move by more than `tol`; the sweeps that it took, at most `most`.
-
-    Group g is the numbers first[g] : first[g + 1] of θ, `penalty[g]` its λ_g and `bound[g]` a bound of its curvature. `slope` is
-    the gradient of the quadratic without its penalty, and is kept up to date.
-    """
+    """Sweep over the groups until no slope would move by more than `tol`; the sweeps that it took, at most `most`. Group g is the
+    numbers first[g] : first[g + 1] of θ, `penalty[g]` its λ_g and `bound[g]` a bound of its curvature. `slope` is the gradient of
+    the quadratic without its penalty, and is kept up to date."""
     step = np.empty(len(theta))
     for sweep in range(most):
         largest = 0.0
@@ -87,12 +92,9 @@ def two_states(eta, z, weight, root, loss):
 
 @kernel(nb.float64(_matrix, _matrix, nb.int64[::1], _vector, _cube))
 def many_states(eta, code, state, weight, curvature):
-    """The regression of one node of several states s, with scores u_s = Σ_c code[s, c] η_c: [c, row].
-
-    η becomes the residual w Σ_s code[s] (p_s − 1{s}), `curvature` [c, c', row] is w codeᵀ (diag p − p pᵀ) code; the sum of
-    −w ln p of the states that the rows have is returned. An empty `weight` stands for rows that count once; a row in a state
-    below 0 counts for nothing.
-    """
+    """The regression of one node of several states s, with scores u_s = Σ_c code[s, c] η_c: [c, row]. η becomes the residual w
+    Σ_s code[s] (p_s − 1{s}), `curvature` [c, c', row] is w codeᵀ (diag p − p pᵀ) code; the sum of −w ln p of the states that the
+    rows have is returned. An empty `weight` stands for rows that count once; a row in a state below 0 counts for nothing."""
     n_states, n_codes = code.shape
     p = np.empty(n_states)
     mean = np.empty(n_codes)
@@ -237,3 +239,30 @@ def direction_sweep(S, W, theta, penalty, first, rows, D, U, column):
                 moved += abs(step)
             size += abs(D[i, j])
     return moved, size
+
+
+@kernel(nb.float64(nb.int64[:, ::1], nb.int64[::1], _vector, _vector, _vector, _vector, _vector))
+def ipf_cycle(program, place, tables, target, logs, separators, work):
+    """Go through the program once; the largest difference between a table's margin and what it should be. `logs` gets ln of what
+    each cell of a margin was multiplied by, added up; `work` has room for one margin."""
+    worst = 0.0
+    for o in range(len(program)):
+        first, cells, at, margin, n = program[o, 1], program[o, 2], program[o, 3], program[o, 4], program[o, 5]
+        for j in range(n):
+            work[j] = 0.0
+        for i in range(cells):
+            work[place[at + i]] += tables[first + i]
+        if program[o, 0] == 0:
+            for j in range(n):
+                worst = max(worst, abs(work[j] - target[margin + j]))
+                work[j] = target[margin + j] / work[j] if work[j] > 0.0 else 0.0
+                logs[margin + j] += np.log(work[j]) if work[j] > 0.0 else -np.inf
+        else:
+            for j in range(n):
+                now = work[j]
+                work[j] = now / separators[margin + j] if separators[margin + j] > 0.0 else 0.0
+                separators[margin + j] = now
+            first, cells, at = program[o, 6], program[o, 7], program[o, 8]
+        for i in range(cells):
+            tables[first + i] *= work[place[at + i]]
+    return worst
