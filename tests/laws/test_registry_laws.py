@@ -13,8 +13,8 @@ import pytest
 
 import suffice as sf
 from suffice import registry
-from suffice.cli.words.objectives import prior_of as prior_in_words
-from suffice.cli.words.vocabulary import score_of
+from suffice.cli.words import prior_of as prior_in_words
+from suffice.cli.words import score_of
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
 from suffice.families.priors.conjugate import ParameterPrior
 from suffice.families.priors.prior import prior_of

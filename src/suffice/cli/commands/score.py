@@ -24,22 +24,18 @@ def score(
     **options: Any,
 ) -> None:
     """How well a network and its graph, or a chain, account for data: natural logs, higher is better."""
-    from suffice.cli import inputs
+    from suffice.cli import inputs, models
     from suffice.models.chain import Chain
 
-    read, scored = arguments.WeightOptions(**options), inputs.model_of(model)
+    read, scored = arguments.WeightOptions(**options), models.model_of(model)
     if isinstance(scored, Chain):
         steps = inputs.sequences_for(scored, data, by, order, gaps, read)
         return print_facts(_chain_scores(scored, steps), as_json)
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds a network of rows: --by and --order are for chains")
-    inputs.refuse_answers(model, scored)
+    models.refuse_answers(model, scored)
     rows = inputs.data_of(data, read)
-    if not hasattr(scored, "dag"):
-        from suffice.cli.kinds.undirected import scores_of
-
-        return print_facts(scores_of(scored, rows), as_json)
-    return print_facts(_scores(scored, rows), as_json)
+    return print_facts(_scores(scored, rows) if hasattr(scored, "dag") else _markov_scores(scored, rows), as_json)
 
 
 def _chain_scores(chain: Any, steps: Any) -> dict[str, Any]:
@@ -56,6 +52,20 @@ def _chain_scores(chain: Any, steps: Any) -> dict[str, Any]:
         "nats per step": -log_likelihood / steps.weight,
         "AIC": log_likelihood - k,
         "BIC": log_likelihood - 0.5 * k * math.log(steps.weight),
+    }
+
+
+def _markov_scores(net: Any, rows: Any) -> dict[str, Any]:
+    """How well a Markov network accounts for data, and, of what it was fitted to, how far it is from the table itself."""
+    seen = net.summary(rows)
+    log_likelihood = net.log_likelihood(seen)
+    return {
+        "rows": seen.weight,
+        "parameters": net.n_parameters,
+        "log-likelihood": log_likelihood,
+        "nats per row": -log_likelihood / seen.weight,
+        "AIC": net.aic(seen),
+        "BIC": net.bic(seen),
     }
 
 

@@ -107,13 +107,13 @@ def _paths_table(paths: Sequence[Any], steps: Any) -> pa.Table:
 
 def _asked_about(model: str, data: str, options: dict[str, Any]) -> tuple[StepOptions, str, Any, Any]:
     """The options of steps, the path of the rows, the chain, and the rows as its sequences."""
-    from suffice.cli import inputs
+    from suffice.cli import inputs, models
     from suffice.models.chain import Chain
 
     read = StepOptions(**options)
     path = inputs.text_path(data, read)
     inputs.checked_out(read.out, path)
-    if not isinstance(chain := inputs.model_of(model), Chain):
+    if not isinstance(chain := models.model_of(model), Chain):
         raise SufficeError(f"{model} holds a network of rows, not a chain: ask it with suffice predict or suffice query")
     return read, path, chain, inputs.sequences_for(chain, path, read.by, read.order, read.gaps, read)
 
