@@ -10,8 +10,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 from typer import Argument, Option
 
-from suffice.errors import SufficeError, listing
-from suffice.output.terminal import say
+from suffice.errors import SufficeError, listing, say
 
 T = TypeVar("T")
 Options = SimpleNamespace

@@ -9,7 +9,7 @@ from typing import Any
 
 from suffice.cli import inputs, models, words
 from suffice.cli.arguments import ARROWS, OF_GAPS, Options, note_unheard, refuse
-from suffice.errors import SufficeError
+from suffice.errors import SufficeError, say
 from suffice.families.gathering.gathering import gather
 from suffice.formats import writable
 from suffice.graphs import Graph, Template
@@ -21,7 +21,6 @@ from suffice.learning.undirected.rbm import rbm
 from suffice.models.chain import Chain
 from suffice.models.undirected.log_linear import LogLinear
 from suffice.objectives import ContrastiveDivergence
-from suffice.output.terminal import say
 
 EVERY = "all"
 """The graph that joins all columns."""

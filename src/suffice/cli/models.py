@@ -11,13 +11,13 @@ from typing import Any
 
 from suffice.cli.arguments import ARROWS, Options, option_of, refuse
 from suffice.cli.question import read_settings
-from suffice.errors import FormatError, SufficeError
+from suffice.errors import FormatError, SufficeError, say
 from suffice.formats import NAMES, load, read
 from suffice.formats.registry import is_model_file
 from suffice.graphs import Dag
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
-from suffice.output.terminal import say, working
+from suffice.output.terminal import working
 from suffice.variables import Finite
 
 NO_ANSWERS = {

@@ -19,9 +19,8 @@ from suffice.engines.reading.dialect import AS_USUAL, Dialect, TextPath
 from suffice.engines.reading.files import SUFFIXES, Delimited
 from suffice.engines.reading.frames import from_frame
 from suffice.engines.reading.parquet import Parquet
-from suffice.errors import DataError, SchemaError, nearest
+from suffice.errors import DataError, SchemaError, bytes_of, nearest
 from suffice.errors.remedies import TEXT_OPTIONS
-from suffice.limits import bytes_of
 from suffice.registry import Named, every
 from suffice.variables import Finite, Real
 

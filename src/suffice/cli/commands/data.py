@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from suffice.cli import arguments
-from suffice.errors import SufficeError, bytes_in_words, quantity
-from suffice.output.terminal import say, working
+from suffice.errors import SufficeError, bytes_in_words, quantity, say
+from suffice.output.terminal import working
 from suffice.registry import command
 
 if TYPE_CHECKING:

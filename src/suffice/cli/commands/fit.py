@@ -13,8 +13,7 @@ from typer import Argument, Option
 
 from suffice.cli import arguments
 from suffice.cli.arguments import ARROWS, OF_GAPS, Options, note_unheard, refuse
-from suffice.errors import MissingCells, SufficeError
-from suffice.output.terminal import say
+from suffice.errors import MissingCells, SufficeError, say
 from suffice.registry import command
 
 LAGGED = re.compile(r"\[\s*[-\u2212]\s*0*[1-9][0-9]*\s*\]\s*$")

@@ -13,9 +13,9 @@ from typer import Option
 
 from suffice.cli import arguments
 from suffice.cli.arguments import Options, refuse
-from suffice.errors import SufficeError
+from suffice.errors import SufficeError, say
 from suffice.graphs.text import Edge
-from suffice.output.terminal import say, then_printed
+from suffice.output.terminal import then_printed
 from suffice.registry import command, look_up
 from suffice.scores import CasteloSiebes, GraphPosterior, KollerFriedman
 from suffice.structure.tests.independence import TableTest

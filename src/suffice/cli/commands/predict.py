@@ -11,8 +11,8 @@ from typer import Argument, BadParameter, Option
 
 from suffice.basis.libraries import pa
 from suffice.cli.arguments import By, Keep, Model, Order, RowsOut, TextOptions, Unknown, with_options
-from suffice.errors import SufficeError, quantity
-from suffice.output.terminal import say, working
+from suffice.errors import SufficeError, quantity, say
+from suffice.output.terminal import working
 from suffice.registry import command
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typer import Option
 
 from suffice.basis.libraries import pa, pc
 from suffice.cli.arguments import Chained, Interval, Keep, StepOptions, Steps, with_options
-from suffice.errors import SufficeError, quantity
-from suffice.output.terminal import say, working
+from suffice.errors import SufficeError, quantity, say
+from suffice.output.terminal import working
 from suffice.registry import command
 
 

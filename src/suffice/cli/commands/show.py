@@ -9,8 +9,8 @@ from typer import Argument, Option
 
 from suffice.cli import arguments
 from suffice.cli.arguments import ARROWS, AsJson, Do, Model, Options, RowsOut
-from suffice.errors import SufficeError, listing, nearest, quantity
-from suffice.output.terminal import print_facts, say, working
+from suffice.errors import SufficeError, listing, nearest, quantity, say
+from suffice.output.terminal import print_facts, working
 from suffice.registry import command
 
 FEW = 12

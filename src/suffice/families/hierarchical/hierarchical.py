@@ -26,8 +26,7 @@ from suffice.families.priors.prior import Node, Prior, all_finite, in_order, pri
 from suffice.families.priors.priors import same_rows
 from suffice.families.protocol.family import Array
 from suffice.statistics import Counts, Statistics
-from suffice.statistics.counts import checked_cells, n_configurations, sizes
-from suffice.statistics.file import array_of, flat
+from suffice.statistics.counts import array_of, checked_cells, flat, n_configurations, sizes
 from suffice.variables import Finite, Real, Variable
 
 

@@ -14,8 +14,7 @@ from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, FormatError, checked_level
 from suffice.families.protocol.family import Array, Interval
 from suffice.statistics import Counts
-from suffice.statistics.counts import freeze, sizes
-from suffice.statistics.file import array_of, flat
+from suffice.statistics.counts import array_of, flat, freeze, sizes
 from suffice.variables import Variable
 
 

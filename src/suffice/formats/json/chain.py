@@ -31,8 +31,7 @@ from suffice.graphs.template import Template
 from suffice.incomplete.first_slices import Diffuse, Free, Given, Stationary
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import parameter_names
-from suffice.statistics.file import variable_from_dict, variable_to_dict
-from suffice.variables import by_name
+from suffice.variables import by_name, variable_from_dict, variable_to_dict
 
 FIRST: dict[str, Any] = {"free": Free, "stationary": Stationary, "diffuse": Diffuse, "given": Given}
 

@@ -26,13 +26,13 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FormatError
-from suffice.formats.json.model import array_of, flat
 from suffice.models.crf import Crf
 from suffice.models.linear_chain.features import PairFeatures
 from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions, all_allowed
 from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.wider_features import WiderFeatures
 from suffice.models.linear_chain.windows import Derived, LinearChain, Lower, Prefix, Shape, Suffix, Window
+from suffice.statistics.counts import array_of, flat
 
 KINDS: dict[str, Any] = {"suffix": Suffix, "prefix": Prefix, "shape": Shape, "lower": Lower, "derived": Derived}
 RULES: dict[str, Any] = {"bio": BIO, "bioes": BIOES, "transitions": Transitions}

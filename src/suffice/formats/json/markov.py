@@ -23,8 +23,6 @@ import numpy as np
 from suffice import objectives
 from suffice.errors import FormatError
 from suffice.formats.json.model import (
-    array_of,
-    flat,
     prior_from_dict,
     prior_to_dict,
     statistics_from_dict,
@@ -37,9 +35,8 @@ from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.features import Features
 from suffice.models.undirected.log_linear import Ising, LogLinear, Pairwise
 from suffice.registry import find_type, type_of
-from suffice.statistics.counts import checked_cells, sizes
-from suffice.statistics.file import variable_from_dict, variable_to_dict
-from suffice.variables import Finite, by_name
+from suffice.statistics.counts import array_of, checked_cells, flat, sizes
+from suffice.variables import Finite, by_name, variable_from_dict, variable_to_dict
 
 PENALTIES: dict[str, Any] = {"L1": objectives.L1, "L2": objectives.L2}
 GRAPHS: dict[str, Any] = {"Pairwise": Pairwise, "Ising": Ising}

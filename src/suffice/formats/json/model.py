@@ -51,12 +51,10 @@ from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.parts.sharing import alike, seen_together, shared_in
 from suffice.registry import find_type
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.counts import sizes
-from suffice.statistics.file import array_of as array_of
-from suffice.statistics.file import check_statistics, derived_from_dict, derived_to_dict, variable_from_dict, variable_to_dict
-from suffice.statistics.file import flat as flat
+from suffice.statistics.counts import array_of, flat, sizes
+from suffice.statistics.file import check_statistics, derived_from_dict, derived_to_dict
 from suffice.statistics.suppression import Suppression
-from suffice.variables import Count, Finite, Variable, by_name
+from suffice.variables import Count, Finite, Variable, by_name, variable_from_dict, variable_to_dict
 
 VERSION = 1
 T = TypeVar("T")

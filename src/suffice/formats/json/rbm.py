@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from suffice.formats.json.model import array_of, flat
 from suffice.models.rbm import RBM
-from suffice.statistics.file import variable_from_dict, variable_to_dict
-from suffice.variables import by_name
+from suffice.statistics.counts import array_of, flat
+from suffice.variables import by_name, variable_from_dict, variable_to_dict
 
 ARRAYS = ("weights", "visible_biases", "hidden_biases", "centre", "scale")
 

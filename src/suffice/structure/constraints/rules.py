@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Bools, Ints
 from suffice.errors import FitError
-from suffice.graphs.paths import topological_order
+from suffice.graphs.directed import topological_order
 from suffice.variables import Finite, Real, Variable
 
 Parents = tuple[int, ...]

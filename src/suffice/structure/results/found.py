@@ -13,7 +13,8 @@ import numpy as np
 from suffice.errors import FitError, GraphError, quantity
 from suffice.errors.remedies import in_python
 from suffice.graphs import Cpdag, Dag, Graph, Template
-from suffice.graphs.paths import class_edges, extension, topological_order
+from suffice.graphs.directed import topological_order
+from suffice.graphs.paths import class_edges, extension
 from suffice.graphs.text import Edge
 from suffice.iteration import TraceStep
 from suffice.output.display import html_table
