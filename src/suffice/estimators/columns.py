@@ -65,11 +65,7 @@ def unseen_state_hint() -> Iterator[None]:
 
 
 def classes(y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """The labels that occur, sorted, and the number of each row's.
-
-    >>> classes(["b", "a", "b"])
-    (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
-    """
+    """The labels that occur, sorted, and the number of each row's."""
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
@@ -78,11 +74,7 @@ def classes(y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
 
 
 def states(labels: npt.NDArray[Any]) -> list[str]:
-    """Labels as states: their texts, or their numbers where two have the same text.
-
-    >>> states(np.array([0, 1])), states(np.array([""]))
-    (['0', '1'], ['0'])
-    """
+    """Labels as states: their texts, or their numbers where two have the same text."""
     texts = [state_text(label) for label in labels.tolist()]
     return texts if all(texts) and len(set(texts)) == len(texts) else [str(i) for i in range(len(texts))]
 

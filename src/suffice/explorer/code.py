@@ -43,21 +43,13 @@ class Origin:
 
 
 def call(name: str, *positional: str, **named: Any) -> str:
-    """A call as text; what is None or empty is left out.
-
-    >>> call("bn.query", repr("x"), given={"y": "a"}, interval=None)
-    "bn.query('x', given={'y': 'a'})"
-    """
+    """A call as text; what is None or empty is left out."""
     words = [*positional, *(f"{key}={value!r}" for key, value in named.items() if value not in (None, {}, [], ()))]
     return f"{name}({', '.join(words)})"
 
 
 def word(text: str) -> str:
-    """A name or a state as questions of the command line have it.
-
-    >>> print(word("smoke"), word('a "b"'))
-    smoke "a \\"b\\""
-    """
+    """A name or a state as questions of the command line have it."""
     if _PLAIN.fullmatch(text):
         return text
     inside = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
@@ -65,11 +57,7 @@ def word(text: str) -> str:
 
 
 def settings(values: Mapping[str, Any]) -> str:
-    """Evidence as questions of the command line have it.
-
-    >>> settings({"x": "yes", "y": 1.5, "z": [0.25, 0.75]})
-    'x=yes, y=1.5, z=[0.25, 0.75]'
-    """
+    """Evidence as questions of the command line have it."""
     return ", ".join(f"{word(name)}={_value(value)}" for name, value in values.items())
 
 
@@ -80,11 +68,7 @@ def _value(value: Any) -> str:
 
 
 def options(**given: Any) -> str:
-    """Options of a command; each value once, of lists each of them.
-
-    >>> options(do=["x=yes"], interval=0.95, seed=None)
-    ' --do x=yes --interval 0.95'
-    """
+    """Options of a command; each value once, of lists each of them."""
     result = ""
     for name, value in given.items():
         for one in value if isinstance(value, list) else [] if value is None else [value]:

@@ -40,11 +40,7 @@ def _word_list(kind: str) -> list[dict[str, str]]:
 
 
 def score_of(word: str | None) -> Any:
-    """A score, or the evidence under a prior.
-
-    >>> score_of("bic"), score_of("bdeu:5"), score_of(None)
-    (BIC(), Evidence(prior=BDeu(ess=5.0)), None)
-    """
+    """A score, or the evidence under a prior."""
     if not word:
         return None
     piece = find("scores", word.partition(":")[0])
@@ -62,11 +58,7 @@ def found_prior(word: str) -> Any:
 
 
 def method_of(word: str | None, max_parents: int | None) -> Any:
-    """A method of search, with its own maximum of parents if it has one.
-
-    >>> python_of(method_of("hill-climb", 2))
-    'sf.methods.HillClimb(max_parents=2)'
-    """
+    """A method of search, with its own maximum of parents if it has one."""
     if not word and max_parents is None:
         return None
     piece = look_up("methods", (word or "orders").partition(":")[0], f"the method {word!r}")
@@ -77,11 +69,7 @@ def method_of(word: str | None, max_parents: int | None) -> Any:
 
 
 def python_of(value: Any) -> str:
-    """A value as Python has it after `import suffice as sf`.
-
-    >>> python_of(score_of("bdeu:5")), python_of(method_of("tabu", None)).partition("(")[0]
-    ('sf.scores.Evidence(prior=sf.priors.BDeu(ess=5.0))', 'sf.methods.Tabu')
-    """
+    """A value as Python has it after `import suffice as sf`."""
     kinds = ("methods", "priors", "scores")
     homes = {piece.__name__.removesuffix("Prior"): kind for kind in kinds for piece in every(kind).values()}
     homes |= {"Evidence": "scores", "EBIC": "choices"}
@@ -93,11 +81,7 @@ def python_of(value: Any) -> str:
 
 
 def in_csv(names: Sequence[str]) -> str:
-    """Names as options list them.
-
-    >>> in_csv(["a", "b,c"])
-    'a,"b,c"'
-    """
+    """Names as options list them."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(names)
     return text.getvalue()

@@ -217,11 +217,7 @@ def _identifier(name: str) -> str:
 
 
 def identifiers(names: Sequence[str]) -> list[str]:
-    """An identifier for each name, all different.
-
-    >>> identifiers(["yes", "< 5", "0", "> 5"])
-    ['yes', 's__5', 's0', 's__5_2']
-    """
+    """An identifier for each name, all different."""
     made = [_identifier(name) for name in names]
     taken = {key for key, name in zip(made, names, strict=True) if key == name}
     counts: dict[str, int] = {}

@@ -28,11 +28,7 @@ MOST_LINES = 40
 
 
 def axes_of(ax: Any, width: float = 6.4, height: float = 4.8) -> Any:
-    """The axes, or new ones of so many inches.
-
-    >>> axes_of(None, 3, 2).figure.get_size_inches().tolist()
-    [3.0, 2.0]
-    """
+    """The axes, or new ones of so many inches."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:

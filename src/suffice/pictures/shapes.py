@@ -78,11 +78,7 @@ class Shapes:
 
 
 def cut(text: str, letters: int) -> str:
-    """A text in one line of at most so many letters, without characters that no picture has.
-
-    >>> cut("a name that is longer", 16), cut("two\\nlines", 16)
-    ('a name that is …', 'two lines')
-    """
+    """A text in one line of at most so many letters, without characters that no picture has."""
     plain = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text[: 4 * letters])
     return plain if len(plain) <= letters and len(text) <= 4 * letters else plain[: letters - 1] + "…"
 
@@ -114,11 +110,7 @@ def size_of(node: PictureNode) -> tuple[float, float]:
 
 def outline(picture: Scene) -> tuple[dict[str, Size], dict[str, list[str]]]:
     """What `lay_out` takes: the nodes with their sizes in the order in which arrows lead on, and which of them each is joined to
-    before it.
-
-    >>> outline(Scene.of({"b": ["a"]}, "ba"))
-    ({'a': (40.0, 26.0), 'b': (40.0, 26.0)}, {'a': [], 'b': ['a']})
-    """
+    before it."""
     by_name = {node.name: node for node in picture.nodes}
     sizes = {name: size_of(by_name[name]) for name in picture.order}
     place = {name: i for i, name in enumerate(sizes)}
@@ -246,11 +238,7 @@ def _bar(bar: Bar, left: float, start: float, y: float) -> list[Piece]:
 
 
 def percent(value: float) -> str:
-    """A share for a narrow column.
-
-    >>> percent(0.5), percent(0.00004), percent(1.0), percent(0.0)
-    ('50.0', '<0.1', '100', '0')
-    """
+    """A share for a narrow column."""
     if value in (0.0, 1.0):
         return f"{100 * value:.0f}"
     return "<0.1" if value < 0.0005 else ">99.9" if value >= 0.9995 else f"{100 * value:.1f}"

@@ -16,11 +16,7 @@ POINTS = 400
 
 
 def ticks(low: float, high: float, n: int = 5) -> list[float]:
-    """About n round numbers between two.
-
-    >>> ticks(0.0, 10.0), ticks(3.0, 3.0)
-    ([0.0, 2.0, 4.0, 6.0, 8.0, 10.0], [3.0])
-    """
+    """About n round numbers between two."""
     if not high > low:
         return [low]
     rough = (high - low) / n
@@ -31,11 +27,7 @@ def ticks(low: float, high: float, n: int = 5) -> list[float]:
 
 
 def line_chart(lines: Sequence[tuple[str, Sequence[float]]], *, x: str, y: str, title: str) -> Html:
-    """A line for each start, the first, which is the best, drawn last and heavier; the first climb of long ones is left out.
-
-    >>> line_chart([("best", [1.0, 2.0, 2.5])], x="iteration", y="objective", title="EM").count("<polyline")
-    1
-    """
+    """A line for each start, the first, which is the best, drawn last and heavier; the first climb of long ones is left out."""
     finite = [[v for v in values if math.isfinite(v)] for _, values in lines]
     starts = [values[min(len(values) - 1, len(values) // 20)] for values in finite if values]
     if not starts:
@@ -51,11 +43,7 @@ def line_chart(lines: Sequence[tuple[str, Sequence[float]]], *, x: str, y: str, 
 
 
 def reliability(bins: Sequence[tuple[float, float, float, float, float]], *, title: str) -> Html:
-    """Bins (predicted, observed, low, high, rows): points with their intervals; on the diagonal they agree.
-
-    >>> reliability([(0.2, 0.25, 0.1, 0.4, 20.0)], title="x=yes").count("<circle")
-    1
-    """
+    """Bins (predicted, observed, low, high, rows): points with their intervals; on the diagonal they agree."""
     frame = _Frame(0.0, 1.0, 0.0, 1.0, 220.0, 200.0, 40.0)
     most = max((b[4] for b in bins), default=1.0)
     parts = [frame.line([(0.0, 0.0), (1.0, 1.0)], "diagonal")]

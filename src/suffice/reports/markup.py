@@ -27,22 +27,14 @@ Content = str | float | None
 
 
 def text(content: Content) -> Html:
-    """Content as HTML.
-
-    >>> text("a<b"), text(Html("<b>a</b>")), text(0.123456), text(None)
-    ('a&lt;b', '<b>a</b>', '0.1235', '')
-    """
+    """Content as HTML."""
     if isinstance(content, Html):
         return content
     return Html("" if content is None else escape_text(content) if isinstance(content, str) else number(content))
 
 
 def number(x: float) -> str:
-    """A number for a person.
-
-    >>> number(0.25), number(-1234567.0), number(float("-inf")), number(12000)
-    ('0.25', '−1,234,567', '−∞', '12,000')
-    """
+    """A number for a person."""
     if isinstance(x, int) or (math.isfinite(x) and x == int(x) and 1000 <= abs(x) < 1e7):
         return f"{int(x):,}".replace("-", "−")
     if not math.isfinite(x):
@@ -51,11 +43,7 @@ def number(x: float) -> str:
 
 
 def element(tag: str, *content: Content, **attributes: str | int | bool | None) -> Html:
-    """An element; attributes that are None or False are left out, `class_` is `class`, `data_name` is `data-name`.
-
-    >>> element("p", "a & b", class_="x", hidden=True)
-    '<p class="x" hidden>a &amp; b</p>'
-    """
+    """An element; attributes that are None or False are left out, `class_` is `class`, `data_name` is `data-name`."""
     names = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
     there = {name: value for name, value in names.items() if value is not None and value is not False}
     said = "".join(f" {name}" if value is True else f' {name}="{escape_text(str(value))}"' for name, value in there.items())
@@ -63,20 +51,12 @@ def element(tag: str, *content: Content, **attributes: str | int | bool | None) 
 
 
 def join(parts: Iterable[Content]) -> Html:
-    """Parts one after the other.
-
-    >>> join(["<", Html("<br>")])
-    '&lt;<br>'
-    """
+    """Parts one after the other."""
     return Html("".join(map(text, parts)))
 
 
 def name(whole: str, link: str = "", letters: int = LONG) -> Html:
-    """A name or a state, in whatever direction it is written; cut where it is long, and then whole in the title.
-
-    >>> name("lung"), name("größe", "#n1"), name("x" * 60)[:26]
-    ('lung', '<a href="#n1"><bdi>größe</bdi></a>', '<bdi title="xxxxxxxxxxxxxx')
-    """
+    """A name or a state, in whatever direction it is written; cut where it is long, and then whole in the title."""
     short = cut(whole, letters)
     if short == whole and whole.isascii():  # most names: nothing to be isolated, nothing left out
         return element("a", whole, href=link) if link else text(whole)
@@ -89,21 +69,13 @@ def paragraph(*content: Content, class_: str | None = None) -> Html:
 
 
 def bullets(lines: Iterable[Content], class_: str | None = None) -> Html:
-    """A list; nothing of no lines.
-
-    >>> bullets(["a"]), bullets([])
-    ('<ul><li>a</li></ul>', '')
-    """
+    """A list; nothing of no lines."""
     items = [element("li", line) for line in lines]
     return element("ul", *items, class_=class_) if items else Html()
 
 
 def facts(pairs: Mapping[str, Content]) -> Html:
-    """Terms and what is said of them; those of which nothing is said are left out.
-
-    >>> facts({"seed": 0, "command": ""})
-    '<dl class="facts"><div><dt>seed</dt><dd>0</dd></div></dl>'
-    """
+    """Terms and what is said of them; those of which nothing is said are left out."""
     said = [(term, value) for term, value in pairs.items() if value is not None and value != ""]
     return element("dl", *(element("div", element("dt", term), element("dd", value)) for term, value in said), class_="facts")
 
@@ -139,11 +111,7 @@ def _cell(content: Content, class_: str, *, heading: bool) -> Html:
 
 def table(header: Sequence[Content], rows: Iterable[Row], caption: str = "", *, headings: int = 1) -> Html:
     """A table in a frame of its own, which scrolls where it is too wide; the first columns are headings of their rows. One with a
-    caption is a place on the way of the keyboard, too; the small ones of nodes would be too many.
-
-    >>> print(table(["x", "p"], [Row("yes", 0.5)], "p(x)"))  # doctest: +ELLIPSIS
-    <div class="wide" tabindex="0" role="region" aria-label="p(x)"><table><caption>p(x)</caption>...
-    """
+    caption is a place on the way of the keyboard, too; the small ones of nodes would be too many."""
     head = element("thead", element("tr", *(element("th", h, scope="col") for h in header)))
     top = element("caption", caption) if caption else Html()
     body = element("tbody", *(row.html(headings) for row in rows))
@@ -152,11 +120,7 @@ def table(header: Sequence[Content], rows: Iterable[Row], caption: str = "", *, 
 
 
 def cut_rows(n: int, total: int, noun: str, which: str) -> str:
-    """What is said where a table is cut; nothing where it is whole.
-
-    >>> cut_rows(2, 1500, "row", "with most support"), cut_rows(3, 3, "row", "")
-    ('2 of 1,500 rows: those with most support', '')
-    """
+    """What is said where a table is cut; nothing where it is whole."""
     return f"{n:,} of {quantity(total, noun)}: those {which}" if n < total else ""
 
 

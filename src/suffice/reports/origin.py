@@ -16,13 +16,7 @@ MOST_COLUMNS = 500
 
 
 def origin_section(subject: Subject, rows: Any, source: str, command: str, notes: list[str]) -> Html:
-    """How the model was learned, and from what.
-
-    >>> import suffice as sf
-    >>> from suffice.reports.subject import subject_of
-    >>> "smoke=no" in origin_section(subject_of(sf.load("asia").do({"smoke": "no"})), None, "", "", [])
-    True
-    """
+    """How the model was learned, and from what."""
     model, problem = subject.model, getattr(subject.found, "problem", None)
     statistics, prior = getattr(model, "statistics", None), model.prior
     told: dict[str, Content] = {
@@ -66,14 +60,7 @@ def _rows(subject: Subject, rows: Any, source: str) -> str:
 
 
 def fitted_from(model: Any, rows: Any) -> bool | None:
-    """Whether rows have the statistics that a model was fitted from; None where that cannot be told.
-
-    >>> import suffice as sf
-    >>> rows = sf.scan({"x": ["a", "b", "b"]})
-    >>> bn = sf.fit("x", rows)
-    >>> fitted_from(bn, rows), fitted_from(bn, sf.scan({"x": ["a", "b"]})), fitted_from(sf.load("asia"), rows)
-    (True, False, None)
-    """
+    """Whether rows have the statistics that a model was fitted from; None where that cannot be told."""
     kept = getattr(model, "statistics", None)
     if kept is None:
         return None
@@ -86,24 +73,14 @@ def fitted_from(model: Any, rows: Any) -> bool | None:
 
 
 def schema_section(rows: Any) -> Html:
-    """What each column is.
-
-    >>> import suffice as sf
-    >>> schema_section(sf.scan({"x": ["a", "b"], "y": [0.5, 1.5]})).count("<tr")
-    3
-    """
+    """What each column is."""
     header, lines = rows.schema._table()
     own = [Row(*(name(str(cell), letters=120) for cell in line), names=[str(line[0])]) for line in lines[:MOST_COLUMNS]]
     return join([table(header, own, "Columns"), cut_note(len(own), len(lines), "row", "that come first")])
 
 
 def missing_section(rows: Any) -> Html:
-    """How many cells are missing, in which patterns, and whether that seems to be at random.
-
-    >>> import suffice as sf
-    >>> "No cell is missing" in missing_section(sf.scan({"x": ["a", "b"]}))
-    True
-    """
+    """How many cells are missing, in which patterns, and whether that seems to be at random."""
     if not any(rows.missing.values()):
         return paragraph(f"No cell is missing in {quantity(rows.n_rows, 'row')} of {quantity(len(rows.columns), 'column')}.")
     found = missingness(rows)
@@ -120,13 +97,7 @@ def missing_section(rows: Any) -> Html:
 
 
 def conventions(subject: Subject, *, judged: bool) -> Html:
-    """The conventions that the numbers of this report follow.
-
-    >>> import suffice as sf
-    >>> from suffice.reports.subject import subject_of
-    >>> "higher is better" in conventions(subject_of(sf.load("asia")), judged=False)
-    True
-    """
+    """The conventions that the numbers of this report follow."""
     prior = subject.model.prior is not None
     lines = [
         "Logarithms are natural. Scores are such that higher is better: BIC is log L − ½ k ln N, AIC is log L − k.",

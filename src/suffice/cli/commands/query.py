@@ -147,12 +147,7 @@ def check_states(bn: BayesNet, targets: tuple[str, ...], states: States) -> None
 
 
 def in_text(answer: Any, states: States) -> str:
-    """The answer for a person; where each target has a state, the one probability, with all its digits.
-
-    >>> answer = Distribution((Finite("x", ["a", "b"]),), np.array([0.25, 0.75]))
-    >>> in_text(answer, {}) == repr(answer), in_text(answer, {"x": "b"})
-    (True, '0.75')
-    """
+    """The answer for a person; where each target has a state, the one probability, with all its digits."""
     title = repr(answer).partition("\n")[0]
     if isinstance(answer, Marginals):
         return f"{title}\n{text_table(['node', 'distribution'], [(n, in_a_line(answer[n])) for n in answer], indent='  ')}"
@@ -168,12 +163,7 @@ def in_text(answer: Any, states: States) -> str:
 
 
 def facts(answer: Any, states: States) -> dict[str, Any]:
-    """The answer for a program.
-
-    >>> answer = Distribution((Finite("x", ["a", "b"]),), np.array([0.25, 0.75]))
-    >>> facts(answer, {"x": "b"})["probabilities"]
-    [{'states': {'x': 'b'}, 'probability': 0.75}]
-    """
+    """The answer for a program."""
     if isinstance(answer, Marginals):
         return {"marginals": {n: facts(answer[n], {}) for n in answer}}
     if isinstance(answer, MostProbable):

@@ -48,12 +48,7 @@ def new_token() -> str:
 
 
 def loopback_socket(port: int = 0, address: str = LOOPBACK) -> socket.socket:
-    """A socket on this machine's own address, and on no other; port 0 takes one that is free.
-
-    >>> with loopback_socket() as own:
-    ...     own.getsockname()[0]
-    '127.0.0.1'
-    """
+    """A socket on this machine's own address, and on no other; port 0 takes one that is free."""
     if not ipaddress.ip_address(address).is_loopback:
         raise SufficeError(
             f"the explorer serves this machine only, at 127.0.0.1, not at {address}: reach it from elsewhere through "
