@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from suffice.explorer.answers.held import checked_name
 from suffice.explorer.app import in_json
-from suffice.explorer.code import call, options, settings, word
-from suffice.explorer.requests.security import loopback_socket
-from suffice.explorer.words import in_csv, method_of, python_of, score_of
+from suffice.explorer.code import call, in_csv, method_of, options, python_of, score_of, settings, word
+from suffice.explorer.security import loopback_socket
 
 
 def test_call() -> None:

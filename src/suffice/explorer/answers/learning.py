@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from suffice.errors import SufficeError, notes_kept
-from suffice.explorer.code import Origin, options
-from suffice.explorer.requests.calls import Call
+from suffice.explorer.calls import Call
+from suffice.explorer.code import Origin, found_prior, in_csv, method_of, options, python_of, score_of
+from suffice.explorer.code import choices as offered
 from suffice.explorer.shelf import Busy, HeldModel, HeldTable, NotHeld, Shelf
-from suffice.explorer.words import choices as offered
-from suffice.explorer.words import found_prior, in_csv, method_of, python_of, score_of
 from suffice.iteration import TraceStep
 
 OFTEN = 0.05
