@@ -7,8 +7,7 @@ from suffice.pictures.arrangement import in_layers, lay_out, pack_layouts
 from suffice.pictures.layout import Layout
 from suffice.pictures.plots import axes_of
 from suffice.pictures.scene import Bar, PictureNode, Scene
-from suffice.pictures.shapes import cut, outline, percent
-from suffice.pictures.svg import escape_text
+from suffice.pictures.shapes import cut, escape_text, outline, percent
 
 
 def test_cut() -> None:

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import suffice as sf
-from suffice.reports.charts import line_chart, reliability, ticks
 from suffice.reports.document import Section, own_file, page, policy
 from suffice.reports.graph import Strengths, graph_section, picture_of, strengths_of
 from suffice.reports.judgement import PredictionQuality, calibration_error, judge, judged_section
-from suffice.reports.markup import Html, Row, bullets, cut_rows, element, facts, join, name, number, table, text
+from suffice.reports.markup import (
+    Html,
+    Row,
+    bullets,
+    cut_rows,
+    element,
+    facts,
+    join,
+    line_chart,
+    name,
+    number,
+    reliability,
+    table,
+    text,
+    ticks,
+)
 from suffice.reports.nodes import kind_of, nodes_section, share_of, table_of
 from suffice.reports.origin import conventions, fitted_from, missing_section, origin_section, schema_section
 from suffice.reports.subject import of_search, subject_of

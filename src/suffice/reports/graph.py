@@ -48,17 +48,14 @@ def strengths_of(subject: Subject, rows: Any) -> Strengths:
         return Strengths(said=said)
     try:
         if hasattr(found, "losses"):
-            return _of_losses(found, said)
+            losses = {pair: loss for pair, loss in found.losses.items() if not math.isnan(loss)}
+            what = f"loss of {found.problem.score!r} without the edge" if losses else ""
+            edges = losses or dict.fromkeys((*found.cpdag.directed, *found.cpdag.undirected), 0.0)
+            said = said if losses else "the method uses no score"
+            return Strengths(what, losses, found.directions, _explanations(found, edges), said)
     except SufficeError as error:
         return Strengths(said=f"no strengths of edges: {error}")
     return Strengths(f"{found._strength}", dict(found.strengths), {}, _explanations(found, found.strengths), said)
-
-
-def _of_losses(found: Any, said: str) -> Strengths:
-    losses = {pair: loss for pair, loss in found.losses.items() if not math.isnan(loss)}
-    what = f"loss of {found.problem.score!r} without the edge" if losses else ""
-    edges = losses or dict.fromkeys((*found.cpdag.directed, *found.cpdag.undirected), 0.0)
-    return Strengths(what, losses, found.directions, _explanations(found, edges), said if losses else "the method uses no score")
 
 
 def _explanations(found: Any, edges: Mapping[Pair, float]) -> dict[Pair, tuple[tuple[str, str], ...]]:

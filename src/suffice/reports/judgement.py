@@ -17,8 +17,7 @@ from suffice.graphs import Dag
 from suffice.learning.fit import fit
 from suffice.recipes.calibration import Calibration, calibration
 from suffice.recipes.learn import PRIOR
-from suffice.reports.charts import reliability
-from suffice.reports.markup import Content, Html, Row, bullets, element, facts, join, name, paragraph, table
+from suffice.reports.markup import Content, Html, Row, bullets, element, facts, join, name, paragraph, reliability, table
 from suffice.reports.subject import Subject
 from suffice.variables import Finite
 

@@ -19,9 +19,14 @@ def origin_section(subject: Subject, rows: Any, source: str, command: str, notes
     """How the model was learned, and from what."""
     model, problem = subject.model, getattr(subject.found, "problem", None)
     statistics, prior = getattr(model, "statistics", None), model.prior
+    fitted = "not known: the model keeps no statistics of rows"
+    if statistics is not None:
+        fitted = f"{quantity(statistics.weight, 'row')} without missing cells"
+    elif getattr(model, "incomplete", False):
+        fitted = "rows with missing cells or hidden variables, which the model does not keep"
     told: dict[str, Content] = {
         "found": join([element("span", line, class_="line") for line in subject.summary]),
-        "fitted from": _fitted_from(model, statistics),
+        "fitted from": fitted,
         "set from outside": ", ".join(f"{n}={v}" for n, v in getattr(model, "interventions", {}).items()),
         "prior": "" if prior is None else repr(prior),
         "estimate": repr(model.estimate) if prior is not None else "",
@@ -36,14 +41,6 @@ def origin_section(subject: Subject, rows: Any, source: str, command: str, notes
     said = join([element("h3", "Notes"), bullets(notes)]) if notes else Html()
     plain = {term for term, value in told.items() if isinstance(value, str) and value and not isinstance(value, Html)}
     return join([facts({term: name(str(x), letters=600) if term in plain else x for term, x in told.items()}), said])
-
-
-def _fitted_from(model: Any, statistics: Any) -> str:
-    if statistics is not None:
-        return f"{quantity(statistics.weight, 'row')} without missing cells"
-    if getattr(model, "incomplete", False):
-        return "rows with missing cells or hidden variables, which the model does not keep"
-    return "not known: the model keeps no statistics of rows"
 
 
 def _rows(subject: Subject, rows: Any, source: str) -> str:

@@ -8,7 +8,7 @@ from functools import singledispatch
 from typing import Any
 
 from suffice.engines.data import Data
-from suffice.errors import FitError, ModelError
+from suffice.errors import ModelError
 from suffice.families.priors.priors import suitable
 from suffice.iteration import Run
 from suffice.learning.fit import fit
@@ -144,15 +144,6 @@ def of_search(found: Any, model: Any) -> Subject:
     data = found.problem.data if isinstance(found.problem.data, Data) else None
     summary = tuple(found.summary().splitlines())
     return Subject(model, found, summary, _traces("The search", "improvement", "score", steps), data)
-
-
-def with_rows(subject: Subject, data: Any) -> Subject:
-    """The same of other rows, where some are given."""
-    if data is None:
-        return subject
-    if not subject.has_rows:
-        raise FitError(f"the rows of a {subject.kind.lower()} are sequences, which a report does not judge: give None instead")
-    return replace(subject, data=data)
 
 
 def _traces(title: str, steps: str, objective: str, lines: Sequence[tuple[str, Sequence[float]]]) -> tuple[ReportTrace, ...]:

@@ -159,8 +159,18 @@ def fit(
 
 def _way(given: Options) -> Callable[[Options], Any]:
     """What fits the kind of model that is asked for, by the options, by the graph, or because a file holds such a model."""
-    if given.rbm is not None or given.chain is not None:
-        return _without_graph(given)
+    if given.rbm is not None or given.chain is not None:  # whose data come first, for they have no graph
+        if given.data is not None:
+            raise SufficeError(f"{'--chain' if given.rbm is None else '--rbm'} takes no graph: leave {given.graph!r} out")
+        given.graph, given.data = "", given.graph
+        if given.chain is not None:
+            from suffice.cli.labels import fit_labels
+
+            return fit_labels
+        from suffice.cli.fitting import fit_machine
+
+        refuse(given, OF_LABELS, *FOR_LABELS)
+        return fit_machine
     if given.data is None:
         raise SufficeError("give a graph and data: suffice fit GRAPH DATA -o MODEL")
     if given.transitions or given.labels_back or given.label_weights:
@@ -175,21 +185,6 @@ def _way(given: Options) -> Callable[[Options], Any]:
         why = "is for undirected models: give --undirected, or a graph such as 'a -- b; b -- c'"
         refuse(given, "interactions epochs", why, "")
     return _with_arrows(given)
-
-
-def _without_graph(given: Options) -> Callable[[Options], Any]:
-    """What fits a machine or a chain of labels, whose data come first, for they have no graph."""
-    if given.data is not None:
-        raise SufficeError(f"{'--chain' if given.rbm is None else '--rbm'} takes no graph: leave {given.graph!r} out")
-    given.graph, given.data = "", given.graph
-    if given.chain is not None:
-        from suffice.cli.labels import fit_labels
-
-        return fit_labels
-    refuse(given, OF_LABELS, *FOR_LABELS)
-    from suffice.cli.fitting import fit_machine
-
-    return fit_machine
 
 
 def _with_arrows(given: Options) -> Callable[[Options], Any]:

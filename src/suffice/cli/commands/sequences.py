@@ -125,14 +125,11 @@ def _write_answers(
     from suffice.cli import inputs
     from suffice.formats.rows import write_stream
 
-    known = {} if beside is None else inputs.beside(beside, (read.by, read.order), keep, answers.column_names)
-    n_rows = write_stream([pa.table({**known, **{n: _without_nan(answers[n]) for n in answers.column_names}})], read.out)
+    columns = {} if beside is None else inputs.beside(beside, (read.by, read.order), keep, answers.column_names)
+    for name in answers.column_names:
+        columns[name] = cells = answers[name]
+        if pa.types.is_floating(cells.type):  # a mean of what may be anything is no number: an empty cell
+            columns[name] = pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)
+    n_rows = write_stream([pa.table(columns)], read.out)
     if read.out is not None:
         say(f"{told}: {quantity(n_rows, 'row')} written to {read.out}")
-
-
-def _without_nan(cells: Any) -> Any:
-    """Numbers that there are none of, such as means of what may be anything, as empty cells."""
-    if not pa.types.is_floating(cells.type):
-        return cells
-    return pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)
