@@ -120,19 +120,13 @@ def objective_of(words: str | None, target: str | None = None) -> Any:
     word, colon, rest = words.strip().partition(":")
     word = word.lower()
     if word == "bayes":
-        return Bayes(prior_of(_prior_word(rest)))
+        return Bayes(prior_of(prior_words(words, "mle")[1]))
     objective = look_up("objectives", word, f"--objective {words!r}", " or bayes:PRIOR")
     if objective.after_colon == ("target", str):
         if not (rest or target):
             raise SufficeError(f"--objective {word} is about one variable: {word}:NAME")
         return objective(rest or target)
     return objective.of_word(word + colon + rest, {})
-
-
-def _prior_word(words: str) -> str:
-    if words in ("", "mle"):
-        raise SufficeError("--objective bayes is of a prior: bayes:bdeu:10; without one, likelihood")
-    return words
 
 
 def prior_words(objective: str | None, prior: str) -> tuple[str | None, str]:
@@ -142,7 +136,9 @@ def prior_words(objective: str | None, prior: str) -> tuple[str | None, str]:
         return objective, prior
     if rest and prior != "mle":
         raise SufficeError(f"--objective {objective} is --prior {rest}, and --prior {prior} was given, too: leave one out")
-    return None, _prior_word(rest or prior)
+    if (rest or prior) == "mle":
+        raise SufficeError("--objective bayes is of a prior: bayes:bdeu:10; without one, likelihood")
+    return None, rest or prior
 
 
 def score_of(words: str) -> Any:

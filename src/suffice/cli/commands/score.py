@@ -43,15 +43,18 @@ def _chain_scores(chain: Any, steps: Any) -> dict[str, Any]:
     with working("passing along the sequences"):
         log_likelihood = chain.log_likelihood(steps)
     k, shown = chain.n_parameters, [n for n in chain.variables if n in steps.columns]
+    facts = {"sequences": steps.n_sequences, "steps": steps.weight, "parameters": k}
+    facts["missing cells"] = sum(steps.missing[n] for n in shown)
+    return facts | _likelihood_scores(log_likelihood, k, steps.weight, "step")
+
+
+def _likelihood_scores(log_likelihood: float, k: int, weight: float, each: str, of: str = "") -> dict[str, float]:
+    """What a log-likelihood comes to, with so many parameters and so much weight."""
     return {
-        "sequences": steps.n_sequences,
-        "steps": steps.weight,
-        "parameters": k,
-        "missing cells": sum(steps.missing[n] for n in shown),
-        "log-likelihood": log_likelihood,
-        "nats per step": -log_likelihood / steps.weight,
-        "AIC": log_likelihood - k,
-        "BIC": log_likelihood - 0.5 * k * math.log(steps.weight),
+        f"{of}log-likelihood": log_likelihood,
+        f"{of}nats per {each}": -log_likelihood / weight,
+        f"{of}AIC": log_likelihood - k,
+        f"{of}BIC": log_likelihood - 0.5 * k * math.log(weight),
     }
 
 
@@ -102,16 +105,10 @@ def _observed_scores(bn: Any, rows: Any) -> dict[str, Any]:
     """How well a network accounts for what is observed of incomplete rows."""
     with working("summing over missing cells"):
         log_likelihood = bn.log_likelihood(rows)
-    return {
-        "rows": rows.weight,
-        "parameters": bn.n_parameters,
-        "missing cells": sum(rows.missing.values()),
-        "network: log-likelihood": log_likelihood,
-        "network: nats per row": -log_likelihood / rows.weight,
-        "network: AIC": log_likelihood - bn.n_parameters,
-        "network: BIC": log_likelihood - 0.5 * bn.n_parameters * math.log(rows.weight),
-        "graph": "its scores need complete rows; the log-likelihood is that of the cells that are there",
-    }
+    known = {"rows": rows.weight, "parameters": bn.n_parameters, "missing cells": sum(rows.missing.values())}
+    scores = _likelihood_scores(log_likelihood, bn.n_parameters, rows.weight, "row", "network: ")
+    said = "its scores need complete rows; the log-likelihood is that of the cells that are there"
+    return {**known, **scores, "graph": said}
 
 
 def _graph_scores(bn: Any, known: Any, families: Any, *, evidence: bool) -> dict[str, float]:
