@@ -7,13 +7,12 @@ adds to these. They are read here, once, and passed on as one value, a `Budget`.
 from __future__ import annotations
 
 import math
-import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from suffice.errors import ArgumentError, DataError, TooLarge, bytes_in_words, listing, nearest, whole
+from suffice.errors import ArgumentError, TooLarge, bytes_in_words, listing, nearest, whole
+from suffice.errors import bytes_of as bytes_of
 from suffice.errors.remedies import name_of
 from suffice.iteration import Progress, ProgressLike, checked_seconds
 
@@ -83,15 +82,6 @@ class Budget:
 
 
 NO_LIMITS = Budget()
-
-
-def bytes_of(limit: int | str | None) -> int:
-    """A number of bytes from a number, or a text such as "2 GiB"; where nothing is said, from the environment."""
-    limit = os.environ.get("SUFFICE_MEMORY_LIMIT", "1GiB") if limit is None else limit
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", str(limit), re.IGNORECASE)
-    if match is None:
-        raise DataError(f"a memory limit is a number of bytes or a text such as '2GiB', not {str(limit)!r}")
-    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
 
 
 COPIES = 6

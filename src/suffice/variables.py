@@ -319,3 +319,20 @@ def by_name(variables: Mapping[str, Variable] | Iterable[Variable]) -> dict[str,
             raise SchemaError(f"the variable {variable.name!r} occurs twice")
         result[variable.name] = variable
     return result
+
+
+def variable_to_dict(v: Variable) -> dict[str, Any]:
+    """A variable as plain values, for a file."""
+    if not isinstance(v, Finite):
+        return {"name": v.name, "type": "count" if is_whole(v) else "real"}
+    extra = {} if v.cuts is None else {"cuts": list(v.cuts)}
+    return {"name": v.name, "type": "finite", "states": list(v.states), "inferred": v.inferred, **extra}
+
+
+def variable_from_dict(d: dict[str, Any]) -> Variable:
+    """The variable that `variable_to_dict` wrote."""
+    if d["type"] == "finite":
+        return Finite(d["name"], d["states"], cuts=d.get("cuts"), inferred=bool(d.get("inferred", False)))
+    if d["type"] not in ("real", "count"):
+        raise ValueError(f"variable {d['name']!r} has the unknown type {d['type']!r}")
+    return Real(d["name"]) if d["type"] == "real" else Count(d["name"])

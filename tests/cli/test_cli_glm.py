@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.cli.words.vocabulary import declared_by, families_of
+from suffice.cli.inputs import declared_by, families_of
 from suffice.families.regressions.logistic import ProportionalOdds
 
 GRAPH = "age -> ill; sex -> ill; ill -> visits; age -> visits; log_time -> visits; age -> cost; dose -> dead; n -> dead"

@@ -12,7 +12,7 @@ import pytest
 
 import suffice as sf
 from suffice import registry
-from suffice.cli.words import vocabulary as words
+from suffice.cli import words
 from suffice.errors import SufficeError
 from suffice.structure.methods import hill_climb
 from suffice.structure.problem import Method, Outcome

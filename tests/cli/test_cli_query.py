@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.cli.words import vocabulary as words
+from suffice.cli import words
 from suffice.errors import SufficeError
 from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
 

@@ -13,7 +13,7 @@ import pytest
 import suffice as sf
 from suffice.errors import SufficeError
 from suffice.explorer.app import LONGEST_BODY
-from suffice.explorer.requests.security import Guard, loopback_socket, new_token
+from suffice.explorer.security import Guard, loopback_socket, new_token
 from tests.explorer.conftest import Client
 
 

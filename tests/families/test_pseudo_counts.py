@@ -10,7 +10,7 @@ from scipy.integrate import quad
 from scipy.special import betaln
 
 import suffice as sf
-from suffice.cli.words.objectives import prior_of
+from suffice.cli.words import prior_of
 from suffice.errors import FitError, SufficeError, SufficeNote
 from suffice.families.priors.priors import PriorsByNode
 

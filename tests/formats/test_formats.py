@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.errors import FormatError, SufficeError, SufficeNote, TooLarge
-from suffice.formats import bif, dsc, dsl, net, uai, xdsl, xmlbif
+from suffice.formats import uai
+from suffice.formats.bif import Bif, Dsc
 from suffice.formats.grammar.finite_network import FiniteNetwork, NetworkTable
-from suffice.formats.xmlbif import read_xml
+from suffice.formats.net import Dsl, Net
+from suffice.formats.xml import Xdsl, XmlBif, read_xml
 from suffice.registry import every
 from suffice.variables import Finite
 
+bif, dsc, net = (SimpleNamespace(read=form.parse, write=form.text) for form in (Bif, Dsc, Net))
+xmlbif, xdsl = (SimpleNamespace(read=form.parse, write=form.text) for form in (XmlBif, Xdsl))
+dsl = SimpleNamespace(read=Dsl.parse)
 WRITERS = {"bif": bif, "xmlbif": xmlbif, "net": net, "dsc": dsc, "xdsl": xdsl}
 
 BIF = """network wet { property version 1; }
@@ -121,7 +129,7 @@ BAYES
 """
 
 TEXTS = {"bif": BIF, "xmlbif": XMLBIF, "net": NET, "dsc": DSC, "dsl": DSL, "xdsl": XDSL, "uai": UAI}
-READERS = {"bif": bif, "xmlbif": xmlbif, "net": net, "dsc": dsc, "dsl": dsl, "xdsl": xdsl, "uai": uai}
+READERS: dict[str, Any] = {"bif": bif, "xmlbif": xmlbif, "net": net, "dsc": dsc, "dsl": dsl, "xdsl": xdsl, "uai": uai}
 WET = [[[1.0, 0.0], [0.6, 0.4], [0.5, 0.5]], [[0.3, 0.7], [0.2, 0.8], [0.1, 0.9]]]
 
 
@@ -648,8 +656,8 @@ class TestXml:
         assert same(read_xml(XDSL), xdsl.read(XDSL))
         with pytest.raises(FormatError, match="line 1: the root element is <html>; it must be"):
             read_xml("<html/>")
-        assert "not <BIF>" in refusal("xmlbif", XDSL)
-        assert "not <smile>" in refusal("xdsl", XMLBIF)
+        assert same(xmlbif.read(XDSL), xdsl.read(XDSL))
+        assert same(xdsl.read(XMLBIF), xmlbif.read(XMLBIF))
 
     def test_entities_that_are_not_declared(self) -> None:
         assert "broken: undefined entity" in refusal("xmlbif", XMLBIF.replace("<NAME>wet", "<NAME>&wet;"))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from suffice.graphs.comparison import marks
-from suffice.graphs.directed import Cpdag
+from suffice.graphs.directed import Cpdag, topological_order
 from suffice.graphs.lagged import lagged_written, relative_name, unrolled_name, variable_and_lag, within
-from suffice.graphs.paths import active_path, chain, extension, find_cycle, meek, reach, shortest_path, topological_order
+from suffice.graphs.paths import active_path, chain, extension, find_cycle, meek, reach, shortest_path
 from suffice.graphs.text import (
     all_nodes,
     has_lines,

@@ -52,7 +52,7 @@ def test_imports_in_functions_and_for_type_checkers_count() -> None:
     assert ("models.chain", "models.chains.chain_answers") in edges  # in a method
     assert ("models.chain", "models.networks") in edges  # for type checkers
     assert ("formats", "formats.registry") in edges  # a room's own file
-    assert ("formats.xmlbif", "formats.xdsl") in edges  # import … as …
+    assert ("formats.json.model", "formats.repository_json") in edges  # import … as …
 
 
 def test_no_class_name_stands_for_two_things() -> None:

@@ -13,8 +13,8 @@ import pytest
 
 import suffice as sf
 from suffice import registry
-from suffice.cli.words.objectives import prior_of as prior_in_words
-from suffice.cli.words.vocabulary import score_of
+from suffice.cli.words import prior_of as prior_in_words
+from suffice.cli.words import score_of
 from suffice.families.categorical import Table
 from suffice.families.chosen.node_kinds import ParameterPrior
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool

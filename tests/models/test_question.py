@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.cli.words.question import WrittenQuestion, read_evidence, read_question, read_settings
+from suffice.cli.question import WrittenQuestion, read_evidence, read_question, read_settings
 from suffice.errors import ModelError
 
 

@@ -14,7 +14,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import suffice as sf
-from suffice.cli.commands.columns import missing_command
+from suffice.cli.commands.data import missing_command
 from suffice.engines.engine import ROWS
 from suffice.errors import DataError, SufficeNote
 from suffice.recipes.missing import mcar as mcar_module

@@ -15,9 +15,9 @@ import typer
 import typer.core
 
 from suffice.basis import VERSION
-from suffice.errors import SufficeError, SufficeNote
+from suffice.errors import SufficeError, SufficeNote, nobody_reads, say
 from suffice.kernels import announce
-from suffice.output.terminal import PlainOutput, nobody_reads, say
+from suffice.output.terminal import PlainOutput
 from suffice.registry import PLACES, every, find, words
 
 KINDS = re.compile(f"<((?:{'|'.join(PLACES)})(?:[|](?:{'|'.join(PLACES)}))*)>")

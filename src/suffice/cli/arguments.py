@@ -10,8 +10,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 from typer import Argument, Option
 
-from suffice.errors import SufficeError, listing
-from suffice.output.terminal import say
+from suffice.errors import SufficeError, listing, say
 
 T = TypeVar("T")
 Options = SimpleNamespace
@@ -23,10 +22,7 @@ OF_GAPS = "information missing_depends_on dry_run"
 
 
 def refuse(given: Options, names: str, why: str, instead: str = ": leave it out") -> None:
-    """Refuse those of the options that were given where nothing would listen to them.
-
-    >>> refuse(Options(lags=0, hidden=[]), "lags hidden", "is for sequences")
-    """
+    """Refuse those of the options that were given where nothing would listen to them."""
     for name in names.split():
         if getattr(given, name):
             raise SufficeError(f"{option_of(name)} {why}{instead}")
@@ -191,14 +187,7 @@ class ColumnOptions(RowOptions):
 
 
 def with_options(kind: Any) -> Callable[[T], T]:
-    """A command that has all fields of a dataclass as options, too, which come to it as keywords.
-
-    >>> @with_options(TextOptions)
-    ... def look(data: DataFile, **options: Any) -> None:
-    ...     print(data, TextOptions(**options).decimal)
-    >>> list(signature(look).parameters)
-    ['data', 'missing', 'separator', 'decimal', 'encoding']
-    """
+    """A command that has all fields of a dataclass as options, too, which come to it as keywords."""
 
     def extend(function: Any) -> Any:
         hints = get_type_hints(function, include_extras=True) | get_type_hints(kind, include_extras=True)

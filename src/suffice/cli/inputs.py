@@ -1,25 +1,23 @@
-"""What the command line opens, graphs, models, rows and sequences, as its options say; and models that it writes."""
+"""What the command line reads: rows and sequences, as its options say, and what they say that columns and variables are."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from suffice.basis.libraries import pa
-from suffice.cli.arguments import ARROWS, RowOptions, TextOptions
-from suffice.cli.words.question import read_settings
-from suffice.cli.words.vocabulary import GAPS, INTEGERS, Words, choice, fields
+from suffice.cli.arguments import RowOptions, TextOptions
 from suffice.engines.encoding.sources import Dialect, TextPath
 from suffice.engines.scan import rows_of, scan, source_of
-from suffice.engines.sequences.sequences import Sequences, sequences
+from suffice.engines.sequences.sequences import Missing, Refuse, Sequences, sequences
 from suffice.errors import SchemaError, SufficeError, nearest
-from suffice.formats import NAMES, TABLES, load, path_of, read
-from suffice.formats.registry import is_model_file
+from suffice.families.chosen.node_kinds import distribution_of
+from suffice.families.named_families import variables_with_distributions
+from suffice.formats import TABLES, path_of
 from suffice.formats.rows import checked_rows_path
-from suffice.graphs import Dag
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
 from suffice.registry import find
@@ -27,11 +25,8 @@ from suffice.registry import words as words_of
 from suffice.statistics import Statistics
 from suffice.variables import Bins, Count, Finite, Real, Variable
 
-NO_ANSWERS = {
-    "rbm": "a restricted Boltzmann machine, which has no exact answers: suffice predict gives its hidden units",
-    "crf": "a conditional random field, a model of labels given all else: suffice predict labels sequences",
-}
-"""What is said of models that are asked for what they do not know."""
+Words = Sequence[str] | None
+"""What an option was given, perhaps several times, or not at all."""
 
 MARKS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "blank": " "}
 """Words for what separates columns."""
@@ -39,170 +34,8 @@ MARKS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "bar": "|", "
 ENGINES = {"memory": 2**62, "files": 0}
 """The bytes that engines take for the rows before they use a file."""
 
-
-def text_path(path: str, read: TextOptions) -> str:
-    """The path of rows, with what the options say of how their text is written.
-
-    >>> text_path("rows.csv", TextOptions(separator="tab")).dialect
-    Dialect(separator='\\t', decimal='.', encoding='utf-8')
-    >>> type(text_path("rows.parquet", TextOptions()))
-    <class 'str'>
-    """
-    mark = None if read.separator is None else MARKS.get(read.separator, read.separator)
-    said = (mark, read.decimal, read.encoding)
-    return path if said == (None, ".", "utf-8") else TextPath(path, Dialect(*said))
-
-
-def graph_of(text: str) -> tuple[Any, Any]:
-    """A graph from a model's file (with it), a text file, or the text itself: 'a -> b; b -> c'. Of a chain, its template."""
-    if any(arrow in text for arrow in ARROWS) or text.lstrip().startswith("["):
-        return Dag(text), None
-    if is_model(text):
-        model = model_of(text)
-        if model.file_kind not in ("chain", "bayes_net"):
-            raise SufficeError(f"{text} holds a model without arrows, and here a Bayesian network or its graph is needed")
-        return (model.template if isinstance(model, Chain) else model.dag), model
-    if not Path(text).is_file():
-        raise SufficeError(f"there is no file {text!r}, and it is not a graph either; write a graph like 'a -> b; b -> c'")
-    try:
-        return Dag(Path(text).read_text("utf-8-sig")), None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SufficeError(f"{text}: the graph cannot be read ({error})") from None
-
-
-def is_model(text: str) -> bool:
-    """Whether this is the name of a model: of a file, or of one that comes with the package.
-
-    >>> is_model("asia"), is_model("a -> b")
-    (True, False)
-    """
-    return text in NAMES or is_model_file(text)
-
-
-def model_of(text: str) -> Any:
-    """A network or a chain from a file, or a bundled network by its name.
-
-    >>> len(model_of("asia"))
-    8
-    """
-    return load(text) if text in NAMES and not Path(text).exists() else read(text)
-
-
-def network_of(text: str, instead: str) -> BayesNet:
-    """A network; of one without arrows that which answers for it. A chain is refused, and what to do instead is said.
-
-    >>> len(network_of("asia", ""))
-    8
-    """
-    model = model_of(text)
-    if isinstance(model, Chain):
-        raise SufficeError(f"{text} holds a chain, a model of sequences: {instead}")
-    refuse_answers(text, model)
-    network: BayesNet = getattr(model, "directed", model)
-    return network
-
-
-def refuse_answers(text: str, model: Any) -> None:
-    """Refuse a model that is no distribution of all of its variables, or has no exact answers."""
-    if model.file_kind in NO_ANSWERS:
-        raise SufficeError(f"{text} holds {NO_ANSWERS[model.file_kind]}")
-
-
-def values_of(bn: BayesNet, given: dict[str, Any]) -> dict[str, Any]:
-    """What stands after `=` as a network takes it: a state stays text, the value of a real node or of bins becomes a number.
-
-    >>> values_of(model_of("asia"), {"asia": "yes", "lung": (0.1, 0.9)})
-    {'asia': 'yes', 'lung': (0.1, 0.9)}
-    """
-    result = dict(given)
-    for name, value in given.items():
-        variable = bn.variables.get(name)  # the network says best what is wrong with a name
-        is_state = isinstance(variable, Finite) and (variable.cuts is None or value in variable.states)
-        if variable is not None and isinstance(value, str) and not is_state:
-            with suppress(ValueError):
-                result[name] = float(value)
-    return result
-
-
-def settings_of(bn: Any, words: Sequence[str], option: str) -> dict[str, Any]:
-    """What an option says of nodes, each time of one or several: `x=yes`, `x=yes, y=1.5`.
-
-    >>> settings_of(model_of("asia"), ["smoke=yes", "lung=no, tub=[0.9, 0.1]"], "--do")
-    {'smoke': 'yes', 'lung': 'no', 'tub': (0.9, 0.1)}
-    """
-    result: dict[str, Any] = {}
-    for text in words:
-        for name, value in read_settings(text, option).items():
-            if name in result:
-                raise SufficeError(f"{option} sets {name!r} twice")
-            result[name] = value
-    return values_of(bn, result)
-
-
-def declarations(read: TextOptions) -> dict[str, Any]:
-    """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`, `--count visits`.
-
-    >>> declarations(RowOptions(finite=["smoke=no,yes"], bins=["age=5"]))["age"]
-    Bins(how=5, target=None, width=False)
-    """
-    result: dict[str, Any] = {}
-    if not isinstance(read, RowOptions):
-        return result
-    for words in read.finite or ():
-        name, equals, states = words.partition("=")
-        result |= {name: Finite(name, states.split(","))} if equals else dict.fromkeys(words.split(","), Finite)
-    for words in read.real or ():
-        result |= dict.fromkeys(words.split(","), Real)
-    for words in read.count or ():
-        result |= {name: Count(name) for name in words.split(",")}
-    for words in read.bins or ():
-        name, _, cuts = words.partition("=")
-        try:
-            numbers = [float(c) for c in cuts.split(",") if c.strip()]
-        except ValueError:
-            numbers = []
-        if not numbers:
-            raise SchemaError(f"--bins takes NAME=5 (a number of bins), NAME=18,65 or NAME=18, (cut points); not {words!r}")
-        result[name] = Bins(numbers if "," in cuts or not numbers[0].is_integer() else int(numbers[0]))
-    return result
-
-
-def hidden_of(words: Sequence[str], *, in_steps: bool = False) -> list[Variable]:
-    """Hidden variables with their states, `ill=no,cold,flu`, by the rules of CSV; a number of states: `class=3`; or numbers:
-    `ability:real`, `ability=real`. Of sequences a name alone is a number, and states are numbered from 0, as those of classes.
-
-    >>> hidden_of(["ill=no,cold,flu", "class=2", "ability:real"])
-    [Finite('ill', ['no', 'cold', 'flu']), Finite('class', ['1', '2']), Real('ability')]
-    >>> hidden_of(["state=2", "mood=calm,wild", "level", "slope=real"], in_steps=True)
-    [Finite('state', ['0', '1']), Finite('mood', ['calm', 'wild']), Real('level'), Real('slope')]
-    """
-    alone = "=real" if in_steps else ""
-    return [_hidden_variable(text if set(text) & set("=:") else f"{text}{alone}", 0 if in_steps else 1) for text in words]
-
-
-def _hidden_variable(text: str, first: int) -> Variable:
-    """A hidden variable; states of which only the number is said are counted from the first."""
-    name, _, kind = (part.strip() for part in text.replace(":", "=").rpartition("="))
-    if name and kind.lower() == "real":
-        return Real(text.strip()[: len(name)])
-    name, equals, states = (part.strip() for part in text.partition("="))
-    each = fields(states)
-    if len(each) == 1 and each[0].isdecimal() and 2 <= int(each[0]) <= 1000:
-        each = [str(i + first) for i in range(int(each[0]))]
-    if not equals or not name or len(each) < 2 or not all(each):
-        raise SufficeError(
-            f"--hidden takes a name and at least two states, 'ill=no,cold,flu', or their number, or 'ability:real'; not {text!r}"
-        )
-    return Finite(name, each)
-
-
-def missing_words(words: Words) -> tuple[str, ...]:
-    """The words of `--missing`, each time one or several, by the rules of CSV.
-
-    >>> missing_words(["NA,?", '"a,b"']), missing_words(None)
-    (('NA', '?', 'a,b'), ())
-    """
-    return tuple(dict.fromkeys(word for text in words or () for word in fields(text)))
+INTEGERS: dict[str, dict[str, Any]] = {"auto": {}, "real": {"integers": Real}, "finite": {"integers": Finite}}
+GAPS = {"refuse": Refuse(), "missing": Missing()}
 
 
 def data_of(path: Any, read: TextOptions, variables: dict[str, Any] | None = None) -> Any:
@@ -231,24 +64,152 @@ def data_of(path: Any, read: TextOptions, variables: dict[str, Any] | None = Non
     return left_out(rows, given["without"]) if "without" in given else rows
 
 
-def most_parents(rows: Any, method: Any) -> int | None:
-    """The number of parents that saved statistics were gathered for, if it is less than the method's own."""
-    gathered = rows.max_parents if isinstance(rows, Statistics) else None
-    return gathered if gathered and (method.max_parents is None or gathered < method.max_parents) else None
+def text_path(path: str, read: TextOptions) -> str:
+    """The path of rows, with what the options say of how their text is written."""
+    mark = None if read.separator is None else MARKS.get(read.separator, read.separator)
+    said = (mark, read.decimal, read.encoding)
+    return path if said == (None, ".", "utf-8") else TextPath(path, Dialect(*said))
+
+
+def declarations(read: TextOptions) -> dict[str, Any]:
+    """`--finite a,b`, `--finite smoke=no,yes`, `--real x`, `--bins age=18,65`, `--bins age=5`, `--count visits`."""
+    result: dict[str, Any] = {}
+    if not isinstance(read, RowOptions):
+        return result
+    for words in read.finite or ():
+        name, equals, states = words.partition("=")
+        result |= {name: Finite(name, states.split(","))} if equals else dict.fromkeys(words.split(","), Finite)
+    for words in read.real or ():
+        result |= dict.fromkeys(words.split(","), Real)
+    for words in read.count or ():
+        result |= {name: Count(name) for name in words.split(",")}
+    for words in read.bins or ():
+        name, _, cuts = words.partition("=")
+        try:
+            numbers = [float(c) for c in cuts.split(",") if c.strip()]
+        except ValueError:
+            numbers = []
+        if not numbers:
+            raise SchemaError(f"--bins takes NAME=5 (a number of bins), NAME=18,65 or NAME=18, (cut points); not {words!r}")
+        result[name] = Bins(numbers if "," in cuts or not numbers[0].is_integer() else int(numbers[0]))
+    return result
 
 
 def engine_of(word: str) -> dict[str, Any]:
-    """Where rows are worked on, as `scan` takes it.
-
-    >>> engine_of("files")
-    {'memory_limit': 0}
-    """
+    """Where rows are worked on, as `scan` takes it."""
     if word in ENGINES:
         return {"memory_limit": ENGINES[word]}
     engine = find("engines", word.partition(":")[0])
     if engine is None:
         raise SufficeError(f"--engine is {', '.join((*ENGINES, *words_of('engines')))} or spark:MASTER, not {word!r}")
     return {"engine": engine.of_word(word, {})}
+
+
+def missing_words(words: Words) -> tuple[str, ...]:
+    """The words of `--missing`, each time one or several, by the rules of CSV."""
+    return tuple(dict.fromkeys(word for text in words or () for word in fields(text)))
+
+
+def left_out(data: Any, words: Sequence[str]) -> Any:
+    """The data without these columns."""
+    gone = [name for word in words for name in fields(word)]
+    if not hasattr(data, "columns"):
+        raise SufficeError("--without leaves columns of rows out, and saved statistics have none")
+    for name in gone:
+        if name not in data.columns:
+            raise SufficeError(f"there is no column {name!r} to leave out{nearest(name, data.columns)}")
+    return data.select([name for name in data.columns if name not in gone])
+
+
+def columns_of(path: str, read: TextOptions) -> tuple[str, ...]:
+    """The names of the columns of a file of rows."""
+    return rows_of(text_path(path, read)).columns
+
+
+def as_known(rows: Any, bn: BayesNet, declared: Collection[str]) -> Any:
+    """Rows, or statistics, with the states of a network, but for columns that the user declared."""
+    if isinstance(rows, Statistics):
+        return bn.summary(rows)
+    return rows.with_variables({n: v for n, v in bn.variables.items() if n in rows.columns and n not in declared})
+
+
+def families_of(words: Sequence[str]) -> dict[str, Any]:
+    """Regressions of nodes: `y=logistic`, with a ridge `y=logistic:1`, with parents in a role of their own
+    `n=poisson,offset=log_time` and `ill=binomial,trials=n`; and distributions by finite parents: `wait=gamma`,
+    `ill=binomial,n=12`."""
+    result: dict[str, Any] = {}
+    for text in words:
+        name, equals, rest = (part.strip() for part in text.partition("="))
+        kind, *options = fields(rest) or [""]
+        if not equals or not name or not kind:
+            raise _no_family(text)
+        if name in result:
+            raise SufficeError(f"--family names {name!r} twice")
+        parts = [option.partition("=") for option in options]
+        result[name] = _family(text, kind.lower(), {key.strip(): value.strip() for key, _, value in parts})
+    return result
+
+
+def _no_family(text: str) -> SufficeError:
+    return SufficeError(
+        f"--family takes a node and a regression or distribution, as in 'y=logistic', 'n=poisson:1,offset=t' or 'wait=gamma'; "
+        f"not {text!r}; regressions are {', '.join(words_of('regressions'))}; distributions are "
+        f"{', '.join((*words_of('distributions'), *words_of('families')))}"
+    )
+
+
+def _family(text: str, kind: str, given: dict[str, str]) -> Any:
+    """A regression, or a distribution with its known number: of a word that is both, the options tell which."""
+    word = kind.partition(":")[0]
+    if (of_states := find("families", word)) is not None:
+        return of_states.of_word(kind, given)
+    regression: Any = find("regressions", word)
+    roles = [r for r in ("offset", "trials") if regression is not None and r in regression.__dataclass_fields__]
+    if (regression is None or not given.keys() <= set(roles)) and find("distributions", word) is not None:
+        numbers = {key: number_in(value) for key, value in given.items()}
+        if kind != word or None in numbers.values():
+            constant = find("distributions", word).constant
+            raise SufficeError(f"--family {text}: a distribution has no ridge, and its {constant or 'options'} must be a number")
+        try:
+            return distribution_of(word, {key: x for key, x in numbers.items() if x is not None})
+        except SufficeError as error:
+            raise SufficeError(f"--family {text}: {error}") from None
+    if regression is None:
+        raise _no_family(text)
+    if not given.keys() <= set(roles) or not all(given.values()):
+        raise SufficeError(f"--family {text}: {word} takes {' and '.join(f'{k}=NAME' for k in roles) or 'no roles of parents'}")
+    return regression.of_word(kind, given)
+
+
+def declared_by(families: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    """What the columns of regressions are by their families: counts and trials, or states even if they are written as numbers."""
+    chosen: dict[str, Any] = {n: v for n, v in variables_with_distributions(families).items() if n in columns}
+    families = {n: f for n, f in families.items() if n not in variables_with_distributions(families)}
+    kinds = {n: f.kind for n, f in families.items()} | {f.trials: Count for f in families.values() if f.trials is not None}
+    return chosen | {n: Count(n) if kind is Count else Finite for n, kind in kinds.items() if kind is not Real and n in columns}
+
+
+def hidden_of(words: Sequence[str], *, in_steps: bool = False) -> list[Variable]:
+    """Hidden variables with their states, `ill=no,cold,flu`, by the rules of CSV; a number of states: `class=3`; or numbers:
+    `ability:real`, `ability=real`. Of sequences a name alone is a number, and states are numbered from 0, as those of classes."""
+    result: list[Variable] = []
+    for text in words:
+        said = text if set(text) & set("=:") else f"{text}{'=real' if in_steps else ''}"
+        name, _, kind = (part.strip() for part in said.replace(":", "=").rpartition("="))
+        if name and kind.lower() == "real":
+            result.append(Real(said.strip()[: len(name)]))
+            continue
+        name, equals, states = (part.strip() for part in said.partition("="))
+        each = fields(states)
+        if len(each) == 1 and each[0].isdecimal() and 2 <= int(each[0]) <= 1000:
+            each = [str(i + (not in_steps)) for i in range(int(each[0]))]
+        if not equals or not name or len(each) < 2 or not all(each):
+            raise SufficeError(
+                f"--hidden takes a name and at least two states, 'ill=no,cold,flu', or their number, or 'ability:real'; "
+                f"not {said!r}"
+            )
+        result.append(Finite(name, each))
+    return result
 
 
 def sequences_of(rows: Any, by: str | None, order: str | None, gaps: str = "refuse") -> Sequences:
@@ -312,24 +273,24 @@ def plain_text(cells: Any) -> Any:
     return cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
 
 
-def as_known(rows: Any, bn: BayesNet, declared: Collection[str]) -> Any:
-    """Rows, or statistics, with the states of a network, but for columns that the user declared."""
-    if isinstance(rows, Statistics):
-        return bn.summary(rows)
-    return rows.with_variables({n: v for n, v in bn.variables.items() if n in rows.columns and n not in declared})
+def fields(text: str) -> list[str]:
+    """What stands between commas, by the rules of CSV."""
+    try:
+        return [field.strip() for field in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error as error:
+        raise SufficeError(f"{text!r} is not a list with commas ({error})") from None
 
 
-def columns_of(path: str, read: TextOptions) -> tuple[str, ...]:
-    """The names of the columns of a file of rows."""
-    return rows_of(text_path(path, read)).columns
+def number_in(text: str) -> float | None:
+    """The number that a text is; None if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
-def left_out(data: Any, words: Sequence[str]) -> Any:
-    """The data without these columns."""
-    gone = [name for word in words for name in fields(word)]
-    if not hasattr(data, "columns"):
-        raise SufficeError("--without leaves columns of rows out, and saved statistics have none")
-    for name in gone:
-        if name not in data.columns:
-            raise SufficeError(f"there is no column {name!r} to leave out{nearest(name, data.columns)}")
-    return data.select([name for name in data.columns if name not in gone])
+def choice(table: dict[str, Any], word: str, what: str) -> Any:
+    """What a word of a small table means."""
+    if word not in table:
+        raise SufficeError(f"{what} is {' or '.join(table)}, not {word!r}")
+    return table[word]

@@ -17,9 +17,8 @@ from suffice.engines.reading.conll import SUFFIXES as CONLL
 from suffice.engines.reading.conll import Conll
 from suffice.engines.reading.files import SUFFIXES, Delimited, Parquet
 from suffice.engines.reading.frames import from_frame
-from suffice.errors import DataError, SchemaError, nearest
+from suffice.errors import DataError, SchemaError, bytes_of, nearest
 from suffice.errors.remedies import TEXT_OPTIONS
-from suffice.limits import bytes_of
 from suffice.registry import Named, every
 from suffice.variables import Finite, Real
 

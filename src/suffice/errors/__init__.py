@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import difflib
 import operator
+import os
+import re
 import sys
 import threading
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from numbers import Real
-from typing import Literal
+from typing import Literal, TextIO
 
 from suffice.errors.remedies import argument, in_options, in_python
 
@@ -184,6 +186,20 @@ def note(message: str) -> None:
     warnings.warn(told, stacklevel=2)
 
 
+def say(message: str) -> None:
+    """Print a message, of one line; that nobody reads it any more is no reason to stop the work."""
+    try:
+        print(printable(message, 2 * LONGEST), file=sys.stderr)
+    except BrokenPipeError:
+        nobody_reads(sys.stderr)
+
+
+def nobody_reads(stream: TextIO) -> None:
+    """Send what is still written to a closed pipe nowhere."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint that ends an error about an unknown name."""
     close = difflib.get_close_matches(name, list(known), n=1)
@@ -239,3 +255,16 @@ def bytes_in_words(n: float) -> str:
             return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
         n /= 1024
     return f"{n:.3g} EiB"
+
+
+def bytes_of(limit: int | str | None) -> int:
+    """A number of bytes from a number, or a text such as "2 GiB"; where nothing is said, from the environment.
+
+    >>> bytes_of("2KiB"), bytes_of(100)
+    (2048, 100)
+    """
+    limit = os.environ.get("SUFFICE_MEMORY_LIMIT", "1GiB") if limit is None else limit
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", str(limit), re.IGNORECASE)
+    if match is None:
+        raise DataError(f"a memory limit is a number of bytes or a text such as '2GiB', not {str(limit)!r}")
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))

@@ -12,12 +12,12 @@ import numpy.typing as npt
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, assert_all_finite, check_consistent_length, column_or_1d, validate_data
 
-from suffice.basis.libraries import nw, pa
+from suffice.basis.libraries import nw
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import WAY_OUT, DataError, FitError, listing
-from suffice.variables import Bins, Finite, Real, state_text
+from suffice.variables import Bins, Real, state_text
 
 
 class Frame(NamedTuple):
@@ -33,8 +33,8 @@ def features(estimator: Any, X: Any, *, reset: bool) -> Frame:
     The columns of an array are `x0`, `x1`, …; a column of a frame that is not of numbers (text, categories, booleans) is kept
     as it is, and will be finite. A missing cell of a number is NaN.
     """
-    mixed = _mixed_frame(X)
-    if mixed is None:
+    mixed = nw.from_native(X, eager_only=True, pass_through=True) if hasattr(X, "columns") else None
+    if not isinstance(mixed, nw.DataFrame) or all(s.dtype.is_numeric() for s in mixed.iter_columns()):
         X = validate_data(estimator, X, reset=reset, dtype=np.float64, ensure_all_finite=_finite(estimator))
         given = getattr(estimator, "feature_names_in_", None)
         names = [f"x{j}" for j in range(estimator.n_features_in_)] if given is None else [str(n) for n in given]
@@ -65,11 +65,7 @@ def unseen_state_hint() -> Iterator[None]:
 
 
 def classes(y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """The labels that occur, sorted, and the number of each row's.
-
-    >>> classes(["b", "a", "b"])
-    (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
-    """
+    """The labels that occur, sorted, and the number of each row's."""
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
@@ -78,11 +74,7 @@ def classes(y: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
 
 
 def states(labels: npt.NDArray[Any]) -> list[str]:
-    """Labels as states: their texts, or their numbers where two have the same text.
-
-    >>> states(np.array([0, 1])), states(np.array([""]))
-    (['0', '1'], ['0'])
-    """
+    """Labels as states: their texts, or their numbers where two have the same text."""
     texts = [state_text(label) for label in labels.tolist()]
     return texts if all(texts) and len(set(texts)) == len(texts) else [str(i) for i in range(len(texts))]
 
@@ -92,14 +84,6 @@ class Target(NamedTuple):
 
     cells: Any
     variable: Any
-
-
-def class_column(name: str, labels: npt.NDArray[Any], codes: npt.NDArray[np.int64]) -> Target:
-    """The column of classes."""
-    variable = Finite(name, states(labels))
-    return Target(
-        pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(variable.states, pa.string())), variable
-    )
 
 
 def rows(frame: Frame, X: Any, target: Target, sample_weight: Any, variables: Any = None, bins: Any = None) -> Data:
@@ -123,18 +107,13 @@ def steps(frame: Frame, lengths: Any, variables: Any = None, name: str = "state"
     declared = {**dict.fromkeys(frame.numbers, Real), **_declarations(variables, frame)}
     if lengths is None:
         return sequences(frame.columns, variables=declared)
-    sizes = _lengths(lengths, n)
-    key = next(k for k in ("sequence", *(f"sequence {i}" for i in range(len(frame.columns)))) if k not in frame.columns)
-    return sequences({key: np.repeat(np.arange(len(sizes)), sizes), **frame.columns}, by=key, variables=declared)
-
-
-def _lengths(lengths: Any, n: int) -> npt.NDArray[np.int64]:
     sizes = np.asarray(lengths)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or not len(sizes) or sizes.min() < 1:
         raise DataError(f"lengths are the numbers of steps of the sequences, whole numbers from 1 up, not {lengths!r}")
     if sizes.sum() != n:
         raise DataError(f"the lengths of the sequences sum to {sizes.sum():,}, and there are {n:,} rows")
-    return sizes.astype(np.int64)
+    key = next(k for k in ("sequence", *(f"sequence {i}" for i in range(len(frame.columns)))) if k not in frame.columns)
+    return sequences({key: np.repeat(np.arange(len(sizes)), sizes), **frame.columns}, by=key, variables=declared)
 
 
 def _declarations(variables: Any, frame: Frame) -> dict[str, Any]:
@@ -146,16 +125,6 @@ def _declarations(variables: Any, frame: Frame) -> dict[str, Any]:
     if unknown:
         raise FitError(f"variables declares {listing(unknown)}, and the features are {listing(frame.columns)}")
     return said
-
-
-def _mixed_frame(X: Any) -> Any:
-    """A frame with columns that are not of numbers, as narwhals knows it; None for anything else."""
-    if not hasattr(X, "columns"):
-        return None
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame) or all(s.dtype.is_numeric() for s in frame.iter_columns()):
-        return None
-    return frame
 
 
 def _cells(estimator: Any, name: str, series: Any) -> Any:

@@ -15,11 +15,12 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 
+from suffice.basis.libraries import pa
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_of
 from suffice.errors import DataError, FitError, listing, nearest
-from suffice.estimators.columns import Target, class_column, classes, features, rows, unseen_state_hint
+from suffice.estimators.columns import Target, classes, features, rows, states, unseen_state_hint
 from suffice.families import family_of
 from suffice.families.priors.priors import Dirichlet, NormalInverseGamma, as_prior, suitable
 from suffice.families.protocol.family import Mean
@@ -64,7 +65,10 @@ class NetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         frame = features(self, X, reset=True)
         self.classes_, codes = classes(y)
         declared = getattr(self, "variables", None), getattr(self, "bins", None)
-        data = rows(frame, X, class_column(self.target, self.classes_, codes), sample_weight, *declared)
+        variable = Finite(self.target, states(self.classes_))
+        numbered, named = pa.array(codes.astype(np.int32)), pa.array(variable.states, pa.string())
+        target = Target(pa.DictionaryArray.from_arrays(numbered, named), variable)
+        data = rows(frame, X, target, sample_weight, *declared)
         self.network_ = self._network(data, list(frame.columns))
         return self
 

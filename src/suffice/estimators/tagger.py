@@ -120,20 +120,12 @@ class CrfTagger(BaseEstimator):  # type: ignore[misc]
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X has columns, rather than sequences.
-
-    >>> is_frame({"word": ["a"]}), is_frame([[{"word": "a"}]])
-    (True, False)
-    """
+    """Whether X has columns, rather than sequences."""
     return isinstance(X, Mapping) or hasattr(X, "columns")
 
 
 def with_column(X: Any, name: str, cells: Any) -> Any:
-    """A frame with one more column of texts.
-
-    >>> with_column({"word": ["a", "b"]}, "tag", ["D", "N"])["tag"]
-    ['D', 'N']
-    """
+    """A frame with one more column of texts."""
     texts = [None if c is None or c != c else str(c) for c in cells]
     frame = X if isinstance(X, Mapping) else nw.from_native(X, eager_only=True)
     n = len(next(iter(frame.values()), ())) if isinstance(frame, Mapping) else len(frame)

@@ -17,9 +17,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from suffice.errors import SufficeError
-from suffice.explorer.answers import beliefs, comparing, exports, held, learning, network, reasons, tables
-from suffice.explorer.requests.calls import Answering, Call, FileAnswer
-from suffice.explorer.requests.security import Application, Guard
+from suffice.explorer.answers import beliefs, held, learning, network, tables
+from suffice.explorer.calls import Answering, Call, FileAnswer
+from suffice.explorer.security import Application, Guard
 from suffice.explorer.shelf import STATUS, NotHeld, Shelf, TooMuch
 
 LONGEST_BODY = 8 * 2**20
@@ -37,26 +37,23 @@ REQUESTS: tuple[tuple[str, str, Answering], ...] = (
     ("POST", "/api/models/{id}/beliefs", beliefs.beliefs),
     ("POST", "/api/models/{id}/joint", beliefs.joint),
     ("POST", "/api/models/{id}/explanation", beliefs.explanation),
-    ("POST", "/api/models/{id}/influence", reasons.influence),
-    ("POST", "/api/models/{id}/tornado", reasons.tornado),
-    ("POST", "/api/models/{id}/separation", reasons.separation),
-    ("GET", "/api/models/{id}/cpd", reasons.cpd),
-    ("GET", "/api/models/{id}/edge", reasons.edge),
+    ("POST", "/api/models/{id}/influence", beliefs.influence),
+    ("POST", "/api/models/{id}/tornado", beliefs.tornado),
+    ("POST", "/api/models/{id}/separation", beliefs.separation),
+    ("GET", "/api/models/{id}/cpd", beliefs.cpd),
+    ("GET", "/api/models/{id}/edge", beliefs.edge),
     ("POST", "/api/models/{id}/strengths", learning.strengths),
     ("GET", "/api/models/{id}/cases", tables.cases),
-    ("GET", "/api/models/{id}/export", exports.export),
-    ("POST", "/api/models/{id}/picture", exports.picture),
-    ("POST", "/api/models/{id}/report", exports.report),
+    ("GET", "/api/models/{id}/export", held.export),
+    ("POST", "/api/models/{id}/picture", held.picture),
+    ("POST", "/api/models/{id}/report", held.report),
     ("GET", "/api/tables/{id}", tables.table),
     ("POST", "/api/tables/{id}/schema", tables.schema),
     ("GET", "/api/choices", learning.choices),
     ("POST", "/api/learn", learning.learn),
     ("POST", "/api/jobs/{id}/stop", learning.stop),
-    ("POST", "/api/compare", comparing.compare),
+    ("POST", "/api/compare", network.compare),
 )
-
-UPLOADS = {"models": held.hold_model, "tables": held.hold_table}
-"""What becomes of files that are sent."""
 
 BETWEEN = 0.05
 """Seconds between two looks at a job."""
@@ -68,7 +65,7 @@ SILENCE = 15.0
 def application(shelf: Shelf, token: str) -> Application:
     """All of it, behind the guard."""
     routes = [Route(path, _endpoint(shelf, answer), methods=[method]) for method, path, answer in REQUESTS]
-    routes += [Route(f"/api/{what}", _upload(shelf, hold), methods=["POST"]) for what, hold in UPLOADS.items()]
+    routes += [Route(f"/api/{what}", _upload(shelf, what), methods=["POST"]) for what in ("models", "tables")]
     routes.append(Route("/api/jobs/{id}/events", _events(shelf), methods=["GET"]))
     routes.append(Route("/{name:path}", _files(), methods=["GET"]))
     return Guard(Starlette(routes=routes), token)
@@ -98,12 +95,12 @@ def _endpoint(shelf: Shelf, answer: Answering) -> Any:
     return _refusing(endpoint)
 
 
-def _upload(shelf: Shelf, hold: Any) -> Any:
+def _upload(shelf: Shelf, what: str) -> Any:
     async def upload(request: Request) -> Response:
         name = held.checked_name(request.query_params.get("name", ""))
         declared = int(request.headers.get("content-length", "0"))
         place = await held.receive(shelf, name, request.stream(), declared, held.UPLOAD_BYTES)
-        return await run_in_threadpool(lambda: _response(hold(shelf, place, name)))
+        return await run_in_threadpool(lambda: _response(held.hold(shelf, place, name, what)))
 
     return _refusing(upload)
 
@@ -157,11 +154,7 @@ def _response(answer: Any) -> Response:
 
 
 def in_json(answer: Any) -> str:
-    """JSON as browsers read it: what is no finite number is null.
-
-    >>> in_json({"a": float("-inf"), "b": [1.5, float("nan")]})
-    '{"a": null, "b": [1.5, null]}'
-    """
+    """JSON as browsers read it: what is no finite number is null."""
     try:
         return json.dumps(answer, allow_nan=False, ensure_ascii=False)
     except ValueError:
@@ -183,19 +176,12 @@ def refusal_of(error: SufficeError) -> Response:
     return Response(in_json({"error": said}), status, media_type="application/json")
 
 
-def _page() -> dict[str, tuple[str, bytes]]:
-    """The files of the page, by name: these and no others are sent, whatever the address says."""
-    folder = resources.files("suffice").joinpath("explorer", "static")
-    found = {}
-    for file in folder.iterdir():
-        kind = next((kind for suffix, kind in TYPES.items() if file.name.endswith(suffix)), None)
-        if kind is not None:
-            found[file.name] = (kind, file.read_bytes())
-    return found
-
-
 def _files() -> Any:
-    files = _page()
+    """The files of the page, by name: these and no others are sent, whatever the address says."""
+    files: dict[str, tuple[str, bytes]] = {}
+    for own in resources.files("suffice").joinpath("explorer", "static").iterdir():
+        if kinds := [kind for suffix, kind in TYPES.items() if own.name.endswith(suffix)]:
+            files[own.name] = kinds[0], own.read_bytes()
 
     async def file(request: Request) -> Response:
         name = request.path_params["name"] or "index.html"

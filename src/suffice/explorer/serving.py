@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from suffice.errors import SufficeError
 from suffice.explorer.code import Origin
-from suffice.explorer.requests.security import LOOPBACK, loopback_socket, new_token
-from suffice.explorer.shelf import HeldModel, HeldTable, Shelf, bundled_model, read_model, read_table
+from suffice.explorer.security import LOOPBACK, loopback_socket, new_token
+from suffice.explorer.shelf import HeldModel, Shelf, bundled_model, read_model, read_table
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
@@ -79,7 +79,13 @@ def explore(
     _require()
     shelf = Shelf()
     try:
-        table = None if data is None else _table(shelf, data)
+        table = None
+        if isinstance(data, (str, Path)):
+            table = read_table(shelf, Path(data), Path(data).name, str(data))
+        elif data is not None:
+            from suffice.engines.scan import scan
+
+            table = shelf.add_table(scan(data), "data", Origin("# data: the rows that were passed to explore", None))
         first, second = (None if x is None else _model(shelf, x, name) for x, name in ((model, "bn"), (against, "other")))
         if first is not None:
             first.table = None if table is None else table.id
@@ -107,14 +113,6 @@ def _model(shelf: Shelf, model: Any, name: str) -> HeldModel:
         if text in NAMES and not Path(text).exists()
         else read_model(shelf, Path(text), Path(text).name, text)
     )
-
-
-def _table(shelf: Shelf, data: Any) -> HeldTable:
-    if isinstance(data, (str, Path)):
-        return read_table(shelf, Path(data), Path(data).name, str(data))
-    from suffice.engines.scan import scan
-
-    return shelf.add_table(scan(data), "data", Origin("# data: the rows that were passed to explore", None))
 
 
 def _require() -> Any:

@@ -16,8 +16,7 @@ from suffice.engines.engine import Block, Step
 from suffice.errors import DataError, FitError, FormatError, checked_level
 from suffice.families.protocol.family import Array, Columns, Interval
 from suffice.statistics import Counts
-from suffice.statistics.counts import freeze, sizes
-from suffice.statistics.file import array_of, flat
+from suffice.statistics.counts import array_of, flat, freeze, sizes
 from suffice.variables import Finite, Variable
 
 CELLS = 2**19

@@ -87,7 +87,8 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
     if not isinstance(families, Mapping):
         return []
     regressions = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
-    parents = [p for n in regressions if n in graph for p in graph.parents(n)]
+    nodes = frozenset(graph.nodes)
+    parents = [p for n in regressions if n in nodes for p in graph.parents(n)]
     children = [n for n, f in regressions.items() if f.kind is not Finite]
     return list(dict.fromkeys((*parents, *children, *(n for n, f in families.items() if isinstance(f, ExponentialNode)))))
 

@@ -54,11 +54,7 @@ def read(path: str | PathLike[str]) -> BayesNet | Chain | Crf | GaussianMarkovNe
 
 
 def model_in(text: str, suffix: str) -> tuple[Any, tuple[str, ...]]:
-    """The model in the text of a file with this suffix, and what its reader should be told.
-
-    >>> model_in("BAYES 1 2 1 1 0 2 0.5 0.5", ".uai")[0]["x0"].probs
-    array([0.5, 0.5])
-    """
+    """The model in the text of a file with this suffix, and what its reader should be told."""
     return _format(Path(f"model{suffix}")).read(text)
 
 
@@ -91,23 +87,13 @@ def write(bn: BayesNet | Chain | Crf | GaussianMarkovNet | MarkovNet | RBM, path
 
 
 def json_of(model: Any) -> str:
-    """Suffice's own JSON of a model.
-
-    >>> from suffice import load
-    >>> json_of(load("asia"))[:40]
-    '{"suffice": "bayes_net", "version": 1, "'
-    """
+    """Suffice's own JSON of a model."""
     return Json().write(model)
 
 
 def writable(path: str | PathLike[str], kind: str | None = None, variables: Iterable[Variable] = ()) -> Format:
     """The format of `path`. A place where no model could be written, or none of this `kind` or of these `variables`, is refused,
-    before work is done for it.
-
-    >>> from suffice import Finite
-    >>> writable("model.bif", "bayes_net", [Finite("coin", ["head", "tail"])]).suffix
-    '.bif'
-    """
+    before work is done for it."""
     place = Path(path)
     form = _format(place)
     if form.read_only:
@@ -124,22 +110,14 @@ def writable(path: str | PathLike[str], kind: str | None = None, variables: Iter
 
 
 def holds(path: str | PathLike[str], variables: Iterable[Variable]) -> None:
-    """Refuse a format that has no room for variables of these kinds, before work is done for it.
-
-    >>> from suffice import Finite
-    >>> holds("model.bif", [Finite("coin", ["head", "tail"])])
-    """
+    """Refuse a format that has no room for variables of these kinds, before work is done for it."""
     form = _format(Path(path))
     if form.finite:
         refuse_numbers(form, variables, path)
 
 
 def is_model_file(path: str) -> bool:
-    """Whether this is the name of a file in a format of models.
-
-    >>> is_model_file("alarm.bif.gz"), is_model_file("rows.csv")
-    (True, False)
-    """
+    """Whether this is the name of a file in a format of models."""
     return find("formats", Path(path.lower().removesuffix(".gz")).suffix[1:]) is not None
 
 

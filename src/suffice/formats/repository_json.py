@@ -41,7 +41,11 @@ def read(text: str) -> tuple[BayesNet, tuple[str, ...]]:
         )
     parents = {name: _parents(name, cpds[name]) for name in nodes}
     dag = Dag(parents, nodes=nodes)
-    _check_arcs(content, dag)
+    arcs = _field(content, "arcs", list, "the file")
+    if not all(isinstance(arc, list) and len(arc) == 2 and all(isinstance(end, str) for end in arc) for arc in arcs):
+        raise FormatError("'arcs' must be pairs [parent, child]")
+    if at_odds := sorted({(a, b) for a, b in arcs} ^ set(dag.edges)):
+        raise FormatError(f"the arcs and the parents in the CPDs disagree about {show(at_odds[0][0])} -> {show(at_odds[0][1])}")
     finite = _finite_part(nodes, cpds, parents)
     tables: dict[str, Any] = {name: table.probs for name, table in finite.tables.items()}
     variables = {v.name: v for v in finite.variables}
@@ -103,14 +107,6 @@ def _number(value: Any, what: str) -> float:
 def _parents(name: str, cpd: Any) -> list[str]:
     cpd = _of_type(cpd, dict, f"the CPD of {show(name)}")
     return [_of_type(p, str, f"a parent of {show(name)}") for p in _field(cpd, "parents", list, f"the CPD of {show(name)}")]
-
-
-def _check_arcs(content: dict[str, Any], dag: Dag) -> None:
-    arcs = _field(content, "arcs", list, "the file")
-    if not all(isinstance(arc, list) and len(arc) == 2 and all(isinstance(end, str) for end in arc) for arc in arcs):
-        raise FormatError("'arcs' must be pairs [parent, child]")
-    if odd := sorted({(a, b) for a, b in arcs} ^ set(dag.edges)):
-        raise FormatError(f"the arcs and the parents in the CPDs disagree about {show(odd[0][0])} -> {show(odd[0][1])}")
 
 
 def _finite_part(nodes: list[str], cpds: dict[str, Any], parents: dict[str, list[str]]) -> FiniteNetwork:

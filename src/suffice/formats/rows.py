@@ -36,13 +36,7 @@ def write_stream(tables: Iterable[pa.Table], path: str | None) -> int:
     rows.
 
     No more than one table, or one group of a Parquet file, is held at a time. If the tables break off, so does the file: under
-    its own name there is all of it or nothing.
-
-    >>> import pyarrow, pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.csv"
-    >>> write_stream((pyarrow.table({"x": [i]}) for i in range(2)), str(path)), path.read_text()
-    (2, 'x\\n0\\n1\\n')
-    """
+    its own name there is all of it or nothing."""
     n_rows = 0
     with _open_writer(path) as write:
         for table in tables:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from suffice.errors import GraphError, TooLarge, listing
-from suffice.graphs.paths import active_path, class_edges, extension, links, meek, reach, topological_order
+from suffice.graphs.paths import Links, Node, active_path, chain, class_edges, extension, find_cycle, links, meek, reach
 from suffice.graphs.text import Edge, all_nodes, quote_name, read_directed, read_pairs, show, statements
 from suffice.graphs.undirected import Graph
 from suffice.graphs.value import GraphValue
@@ -32,6 +33,30 @@ class HasDag(Protocol):
 
 DagLike: TypeAlias = "str | Dag | HasDag | Mapping[str, Iterable[str]] | Iterable[tuple[str, str] | list[str]] | NetworkxLike"
 """What `Dag` takes: text, a mapping child -> parents, an iterable of (parent, child), a networkx DiGraph, a Dag."""
+
+
+def topological_order(parents: Links[Node], children: Links[Node] | None = None) -> tuple[Node, ...]:
+    """All nodes, parents before children, the smallest name that may come next first (Kahn 1962); a cycle is refused.
+
+    >>> topological_order({"a": ["b"], "b": [], "c": []})
+    ('b', 'a', 'c')
+    """
+    if children is None:
+        children = links(((p, x) for x, ps in parents.items() for p in ps), parents)[1]
+    n_waiting = {x: len(ps) for x, ps in parents.items()}
+    heap = [x for x, n in n_waiting.items() if not n]
+    heapify(heap)
+    order = []
+    while heap:
+        x = heappop(heap)
+        order.append(x)
+        for child in children[x]:
+            n_waiting[child] -= 1
+            if not n_waiting[child]:
+                heappush(heap, child)
+    if len(order) < len(parents):
+        raise GraphError(f"the graph has a cycle: {chain(find_cycle(parents))}")
+    return tuple(order)
 
 
 class Dag(GraphValue):
@@ -68,7 +93,11 @@ class Dag(GraphValue):
             return
         mentioned, pairs = read_directed(given._parents if isinstance(given, Dag) else given)
         names = all_nodes(mentioned, pairs, nodes)
-        parents, children = links(pairs, names)
+        parents: dict[str, list[str]] = {name: [] for name in names}
+        children: dict[str, list[str]] = {name: [] for name in names}
+        for parent, child in pairs:
+            parents[child].append(parent)
+            children[parent].append(child)
         vars(self).update(
             nodes=names,
             _parents={name: tuple(ps) for name, ps in parents.items()},

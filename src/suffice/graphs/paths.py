@@ -39,26 +39,6 @@ def links(
     return parents, children
 
 
-def topological_order(parents: Links[Node], children: Links[Node] | None = None) -> tuple[Node, ...]:
-    """All nodes, parents before children, the smallest name that may come next first (Kahn 1962); a cycle is refused."""
-    if children is None:
-        children = links(((p, x) for x, ps in parents.items() for p in ps), parents)[1]
-    n_waiting = {x: len(ps) for x, ps in parents.items()}
-    heap = [x for x, n in n_waiting.items() if not n]
-    heapify(heap)
-    order = []
-    while heap:
-        x = heappop(heap)
-        order.append(x)
-        for child in children[x]:
-            n_waiting[child] -= 1
-            if not n_waiting[child]:
-                heappush(heap, child)
-    if len(order) < len(parents):
-        raise GraphError(f"the graph has a cycle: {chain(find_cycle(parents))}")
-    return tuple(order)
-
-
 def reach(start: Iterable[Node], links: Links[Node]) -> set[Node]:
     """The nodes at the ends of paths along the links, the start included."""
     found = set(start)

@@ -4,15 +4,14 @@ way, on a terminal or below a cell of a notebook: its clock moves by itself, and
 from __future__ import annotations
 
 import json
-import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
-from suffice.errors import LONGEST, printable
+from suffice.errors import nobody_reads
 
 
 def console() -> Any:
@@ -79,20 +78,6 @@ class PlainOutput:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-
-def say(message: str) -> None:
-    """Print a message, of one line; that nobody reads it any more is no reason to stop the work."""
-    try:
-        print(printable(message, 2 * LONGEST), file=sys.stderr)
-    except BrokenPipeError:
-        nobody_reads(sys.stderr)
-
-
-def nobody_reads(stream: Any) -> None:
-    """Send what is still written to a closed pipe nowhere."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 REFRESHES = 8

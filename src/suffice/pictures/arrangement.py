@@ -30,12 +30,7 @@ Slot = str | tuple[str, str, int]
 
 
 def in_layers(sizes: Mapping[str, Size], parents: Mapping[str, Sequence[str]]) -> Layout:
-    """The layout in layers, for nodes whose parents precede them.
-
-    >>> at = in_layers({"a": (40, 26), "b": (40, 26)}, {"a": [], "b": ["a"]})
-    >>> at.paths["a", "b"], at.box("b")
-    ([(20.0, 26.0), (20.0, 70.0)], (0.0, 70.0, 40.0, 96.0))
-    """
+    """The layout in layers, for nodes whose parents precede them."""
     depth = depths(sizes, parents)
     chains = {(p, c): _chain(p, c, depth) for c in sizes for p in parents[c]}
     rows = _order_slots(list(sizes), depth, chains)
@@ -193,12 +188,7 @@ Parents = Mapping[str, Sequence[str]]
 
 
 def lay_out(sizes: Mapping[str, Size], parents: Parents) -> Layout:
-    """The layout of a graph whose nodes, with their sizes, come in an order in which parents precede children.
-
-    >>> at = lay_out({"a": (40.0, 26.0), "b": (40.0, 26.0)}, {"a": [], "b": ["a"]})
-    >>> at.collisions()
-    []
-    """
+    """The layout of a graph whose nodes, with their sizes, come in an order in which parents precede children."""
     parts = _parts(sizes, parents)
     return pack_layouts([_lay_out_part({n: sizes[n] for n in part}, {n: parents[n] for n in part}) for part in parts])
 
@@ -223,12 +213,7 @@ def _parts(names: Mapping[str, Size], parents: Parents) -> list[list[str]]:
 
 
 def pack_layouts(parts: Sequence[Layout]) -> Layout:
-    """Layouts side by side, in rows of about the same width.
-
-    >>> one = Layout({"a": (0, 0)}, {"a": (40, 26)}, {})
-    >>> pack_layouts([one, Layout({"b": (0, 0)}, {"b": (40, 26)}, {})]).centres
-    {'a': (20.0, 13.0), 'b': (20.0, 63.0)}
-    """
+    """Layouts side by side, in rows of about the same width."""
     if len(parts) == 1:
         return parts[0]
     spaces = [(right - left + SPACE, bottom - top + SPACE) for left, top, right, bottom in (part.bounds for part in parts)]

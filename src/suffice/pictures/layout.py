@@ -28,12 +28,7 @@ AT_ONCE = 2**20
 
 @dataclass(frozen=True)
 class Layout:
-    """The centre and size of each node, and the corners of the path of each edge, from parent to child.
-
-    >>> at = Layout({"a": (20, 13)}, {"a": (40, 26)}, {})
-    >>> at.box("a"), at.move_to(0, 50).box("a")
-    ((0.0, 0.0, 40.0, 26.0), (0.0, 50.0, 40.0, 76.0))
-    """
+    """The centre and size of each node, and the corners of the path of each edge, from parent to child."""
 
     centres: Mapping[str, Point]
     sizes: Mapping[str, Size]
@@ -67,13 +62,7 @@ class Layout:
         return Layout(centres, self.sizes, {edge: [(u + a, v + b) for u, v in path] for edge, path in self.paths.items()})
 
     def collisions(self) -> list[tuple[Edge, str]]:
-        """Each edge that touches a node which it does not join, and that node: there are none, or another layout is taken.
-
-        >>> sizes = dict.fromkeys("abc", (40, 26))
-        >>> bad = Layout({"a": (0, 0), "b": (0, 50), "c": (0, 100)}, sizes, {("a", "c"): [(0, 13), (0, 87)]})
-        >>> bad.collisions()
-        [(('a', 'c'), 'b')]
-        """
+        """Each edge that touches a node which it does not join, and that node: there are none, or another layout is taken."""
         names = list(self.centres)
         lines = [(edge, a, b) for edge, path in self.paths.items() for a, b in pairwise(path)]
         boxes = np.array([self.box(name) for name in names], np.float64).reshape(-1, 4)
@@ -88,12 +77,7 @@ class Layout:
         return list(found)
 
     def crossings(self) -> int:
-        """How often two edges that share no node cross: the fewer, the easier a picture is to read.
-
-        >>> at = Layout({}, {}, {("a", "b"): [(0, 0), (2, 2)], ("c", "d"): [(0, 2), (2, 0)]})
-        >>> at.crossings()
-        1
-        """
+        """How often two edges that share no node cross: the fewer, the easier a picture is to read."""
         lines = [(edge, a, b) for edge, path in self.paths.items() for a, b in pairwise(path)]
         ends = np.array([(*a, *b) for _, a, b in lines], np.float64).reshape(-1, 4)
         number = {name: i for i, name in enumerate({name for edge, _, _ in lines for name in edge})}

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.errors import GraphError, SufficeError
 from suffice.output.files import replacing
 from suffice.pictures.scene import Scene
-from suffice.pictures.shapes import Piece, Rectangle, Shapes, Words, shapes_of
-from suffice.pictures.svg import LOOKS, svg_of
+from suffice.pictures.shapes import LOOKS, Piece, Rectangle, Shapes, Words, shapes_of, svg_of
 
 SUFFIXES = (".svg", ".png", ".pdf")
 

@@ -28,11 +28,7 @@ MOST_LINES = 40
 
 
 def axes_of(ax: Any, width: float = 6.4, height: float = 4.8) -> Any:
-    """The axes, or new ones of so many inches.
-
-    >>> axes_of(None, 3, 2).figure.get_size_inches().tolist()
-    [3.0, 2.0]
-    """
+    """The axes, or new ones of so many inches."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -65,18 +61,13 @@ def plot_traces(ax: Any, traces: Sequence[tuple[str, Numbers]], *, y: str, x: st
             ax.plot(at[-1:], values[-1:], "o", color=look["color"], ms=5 if best else 3, zorder=4)
     if len(traces) > 1:
         ax.legend(frameon=False)
-    _from_where_it_matters(ax, [values for _, values in traces])
-    return _with_titles(ax, x, y, title)
-
-
-def _from_where_it_matters(ax: Any, traces: Sequence[Numbers]) -> None:
-    """Leave out the first climb of long traces, which would hide all that follows."""
-    ends = [float(t[-1]) for t in traces if len(t) and math.isfinite(t[-1])]
-    starts = [float(t[min(len(t) - 1, len(t) // 20)]) for t in traces if len(t)]
+    ends = [float(t[-1]) for _, t in traces if len(t) and math.isfinite(t[-1])]
+    starts = [float(t[min(len(t) - 1, len(t) // 20)]) for _, t in traces if len(t)]
     starts = [s for s in starts if math.isfinite(s)]
-    if ends and starts and max(ends) > min(starts):
+    if ends and starts and max(ends) > min(starts):  # the first climb of long traces would hide all that follows
         room = 0.05 * (max(ends) - min(starts))
         ax.set_ylim(min(starts) - room, max(ends) + room)
+    return _with_titles(ax, x, y, title)
 
 
 def plot_intervals(

@@ -60,11 +60,7 @@ class PictureNode:
     curve: Curve | None = None
 
     def few_bars(self) -> tuple[tuple[Bar, ...], str]:
-        """The bars that are shown, and what is said of the others.
-
-        >>> PictureNode("x", bars=tuple(Bar(str(i), i / 190) for i in range(20))).few_bars()[1]
-        '8 more states: 0.1474'
-        """
+        """The bars that are shown, and what is said of the others."""
         if len(self.bars) <= MOST_BARS:
             return self.bars, ""
         kept = sorted(sorted(range(len(self.bars)), key=lambda i: -self.bars[i].value)[:MOST_BARS])
@@ -102,12 +98,7 @@ class Scene:
         return cls(tuple(map(PictureNode, names)), edges)
 
     def weigh_edges(self, weights: Mapping[tuple[str, str], float], what: str, most: float | None = None) -> Self:
-        """The same with edges as wide as their weights, up to the largest or to `most`; the legend says `what` they are.
-
-        >>> wide = Scene.of({"c": ["a", "b"]}, "abc").weigh_edges({("a", "c"): 2.0, ("b", "c"): 8.0}, "loss without the edge")
-        >>> wide.edges[0].strength, wide.edges[0].title, wide.widths
-        (0.25, 'a -> c: loss without the edge 2', ((0.25, 'loss without the edge 2'), (1.0, 'loss without the edge 8')))
-        """
+        """The same with edges as wide as their weights, up to the largest or to `most`; the legend says `what` they are."""
         own = {
             pair: abs(weights[pair])
             for e in self.edges
@@ -129,12 +120,7 @@ class Scene:
         return replace(self, caption="; ".join(part for part in (self.caption, text) if part))
 
     def against(self, other: Scene) -> Self:
-        """The nodes and edges of both, told apart by their lines.
-
-        >>> both = Scene.of({"b": ["a"]}, "ab").against(Scene.of({"a": ["b"], "c": ["a"]}, "abc"))
-        >>> [(edge.tail, edge.head, edge.style) for edge in both.edges]
-        [('a', 'b', 'dashed'), ('a', 'c', 'dotted')]
-        """
+        """The nodes and edges of both, told apart by their lines."""
         here, there = ({frozenset((e.tail, e.head)): e for e in p.edges} for p in (self, other))
 
         def style(pair: frozenset[str]) -> Style:
@@ -150,12 +136,7 @@ class Scene:
         return replace(self, nodes=nodes, edges=ordered, legend=COMPARED, widths=())
 
     def near(self, focus: str | Collection[str] | None, steps: int = 1) -> Self:
-        """The part around some nodes: all that are at most so many edges from one of them, whichever way these lead.
-
-        >>> chain = Scene.of({"b": ["a"], "c": ["b"]}, ["a", "b", "c"])
-        >>> [node.name for node in chain.near("a").nodes], chain.near("a").caption
-        (['a', 'b'], '2 of 3 nodes: at most 1 edge from a')
-        """
+        """The part around some nodes: all that are at most so many edges from one of them, whichever way these lead."""
         if focus is None:
             return self
         middle = [focus] if isinstance(focus, str) else list(focus)

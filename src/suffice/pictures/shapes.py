@@ -1,10 +1,13 @@
-"""What a picture is drawn of: rectangles, lines and words, in points, y downwards. Whoever draws them knows nothing else."""
+"""What a picture is drawn of: rectangles, lines and words, in points, y downwards: whoever draws them knows nothing else; and
+SVG, text that any browser draws, the same for the same shapes."""
 
 from __future__ import annotations
 
+import html
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from textwrap import wrap
 from typing import Literal
 
@@ -78,11 +81,7 @@ class Shapes:
 
 
 def cut(text: str, letters: int) -> str:
-    """A text in one line of at most so many letters, without characters that no picture has.
-
-    >>> cut("a name that is longer", 16), cut("two\\nlines", 16)
-    ('a name that is …', 'two lines')
-    """
+    """A text in one line of at most so many letters, without characters that no picture has."""
     plain = "".join(" " if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") else c for c in text[: 4 * letters])
     return plain if len(plain) <= letters and len(text) <= 4 * letters else plain[: letters - 1] + "…"
 
@@ -114,11 +113,7 @@ def size_of(node: PictureNode) -> tuple[float, float]:
 
 def outline(picture: Scene) -> tuple[dict[str, Size], dict[str, list[str]]]:
     """What `lay_out` takes: the nodes with their sizes in the order in which arrows lead on, and which of them each is joined to
-    before it.
-
-    >>> outline(Scene.of({"b": ["a"]}, "ba"))
-    ({'a': (40.0, 26.0), 'b': (40.0, 26.0)}, {'a': [], 'b': ['a']})
-    """
+    before it."""
     by_name = {node.name: node for node in picture.nodes}
     sizes = {name: size_of(by_name[name]) for name in picture.order}
     place = {name: i for i, name in enumerate(sizes)}
@@ -246,11 +241,7 @@ def _bar(bar: Bar, left: float, start: float, y: float) -> list[Piece]:
 
 
 def percent(value: float) -> str:
-    """A share for a narrow column.
-
-    >>> percent(0.5), percent(0.00004), percent(1.0), percent(0.0)
-    ('50.0', '<0.1', '100', '0')
-    """
+    """A share for a narrow column."""
     if value in (0.0, 1.0):
         return f"{100 * value:.0f}"
     return "<0.1" if value < 0.0005 else ">99.9" if value >= 0.9995 else f"{100 * value:.1f}"
@@ -275,3 +266,86 @@ def _with_legend(picture: Scene, groups: Sequence[tuple[str, tuple[Piece, ...]]]
     n, m = len(picture.nodes), len(picture.edges)
     title = f"a graph of {n} nodes and {m} edges" + (f": {picture.caption}" if picture.caption else "")
     return Shapes((*groups, *([("", tuple(pieces))] if pieces else [])), space, title)
+
+
+INK, PAPER = "#444", "#fff"
+
+LOOKS: dict[Kind, tuple[str, str]] = {
+    "node": (PAPER, INK),
+    "observed": ("#fde8c8", "#8a4b00"),
+    "set": ("#dbe7fb", "#1d4f91"),
+    "focus": ("#f2f2f2", "#000"),
+    "past": (PAPER, INK),
+    "bar": ("#5b8db8", "none"),
+    "curve": ("none", "#2f6690"),
+    "scale": ("none", "#ccc"),
+    "before": ("none", "#000"),
+    "interval": ("none", "#000"),
+    "edge": ("none", "#666"),
+    "second": ("none", PAPER),
+}
+"""The colours of each kind of shape: filling and line. Pages override them by the classes `suffice-KIND`."""
+
+DASHES = {"dashed": "7 4", "dotted": "1.5 3.5"}
+
+BORDERS = {"observed": ' stroke-width="2.5"', "focus": ' stroke-width="2.5"', "past": ' stroke-dasharray="5 3"'}
+"""What tells some boxes from others beside their colours."""
+
+
+def svg_of(shapes: Shapes, links: Sequence[str] = ()) -> str:
+    """The SVG of shapes; the first groups lead to `links`, where these are not empty."""
+    left, top, right, bottom = shapes.bounds
+    width, height = right - left, bottom - top
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="suffice-picture" width="{width:g}" height="{height:g}"'
+        f' role="{"group" if any(links) else "img"}"'
+        f' viewBox="{left:g} {top:g} {width:g} {height:g}" font-family="sans-serif" font-size="12">',
+        f"<title>{escape_text(shapes.title)}</title>",
+    ]
+    for (title, pieces), link in zip(shapes.groups, chain(links, repeat("")), strict=False):
+        inside = "".join(_piece(piece) for piece in pieces)
+        group = f"<g><title>{escape_text(title)}</title>{inside}</g>" if title else f"<g>{inside}</g>"
+        parts.append(f'<a href="{escape_text(link)}">{group}</a>' if link else group)
+    return "".join(parts) + "</svg>"
+
+
+def escape_text(text: str) -> str:
+    """Text as XML may have it: marks escaped, and what is no character of XML replaced."""
+    return html.escape(
+        "".join(
+            c if c in "\n\t" or (c >= " " and not "\ud800" <= c <= "\udfff" and c not in "\ufffe\uffff") else "�" for c in text
+        )
+    )
+
+
+def _piece(piece: Piece) -> str:
+    if isinstance(piece, Words):
+        x, y = piece.at
+        anchor = "" if piece.anchor == "start" else f' text-anchor="{piece.anchor}"'
+        size = "" if piece.size == 12.0 else f' font-size="{piece.size:g}"'
+        bold = ' font-weight="bold"' if piece.bold else ""
+        return f'<text class="suffice-words" x="{x:.5g}" y="{y:.5g}"{anchor}{size}{bold}>{escape_text(piece.text)}</text>'
+    fill, stroke = LOOKS[piece.kind]
+    style = f'class="suffice-{piece.kind}" fill="{fill}" stroke="{stroke}"'
+    if isinstance(piece, Rectangle):
+        left, top, right, bottom = piece.box
+        radius = f' rx="{piece.radius:g}"' if piece.radius else ""
+        size = f'x="{left:.6g}" y="{top:.6g}" width="{right - left:.6g}" height="{bottom - top:.6g}"{radius}'
+        return f"<rect {size} {style}{BORDERS.get(piece.kind, '')}/>"
+    points = " ".join(f"{x:.6g},{y:.6g}" for x, y in piece.points)
+    dash = f' stroke-dasharray="{DASHES[piece.style]}"' if piece.style in DASHES else ""
+    width = f' stroke-width="{piece.width:.4g}"' if piece.width != 1.0 else ""
+    line = f'<polyline points="{points}" {style}{width}{dash}/>'
+    return line + _head(piece, stroke) if piece.arrow else line
+
+
+def _head(route: Route, colour: str) -> str:
+    """The head of an arrow, whose tip is the end of its route: a shape of its own, for markers have names that pages share."""
+    (a, b), (x, y) = route.points[-2], route.points[-1]
+    far = ((x - a) ** 2 + (y - b) ** 2) ** 0.5 or 1.0
+    u, v = (x - a) / far, (y - b) / far
+    long, half = 7.0 + route.width, 2.5 + 0.8 * route.width
+    base = (x - long * u, y - long * v)
+    corners = ((x, y), (base[0] - half * v, base[1] + half * u), (base[0] + half * v, base[1] - half * u))
+    points = " ".join(f"{p:.6g},{q:.6g}" for p, q in corners)
+    return f'<polygon class="suffice-head" points="{points}" fill="{colour}"/>'

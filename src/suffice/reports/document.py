@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from os import PathLike, fspath
@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Any
 from suffice.basis import VERSION
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.scan import scan
-from suffice.errors import DataError, SufficeError, SufficeNote, listing
+from suffice.errors import DataError, FitError, SufficeError, SufficeNote, listing
 from suffice.output.files import replacing
-from suffice.reports.charts import line_chart
 from suffice.reports.graph import graph_section, strengths_of
 from suffice.reports.judgement import judge, judged_section
-from suffice.reports.markup import Content, Html, element, join, paragraph
+from suffice.reports.markup import Content, Html, element, join, line_chart, paragraph
 from suffice.reports.nodes import nodes_section
 from suffice.reports.origin import conventions, missing_section, origin_section, schema_section
-from suffice.reports.subject import Subject, subject_of, with_rows
+from suffice.reports.subject import Subject, subject_of
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -43,11 +42,7 @@ class Section:
 
 @cache
 def own_file(name: str) -> str:
-    """A file of this room.
-
-    >>> own_file("page.css").count("@media print")
-    1
-    """
+    """A file of this room."""
     return files("suffice.reports").joinpath(name).read_text("utf-8").replace("\r\n", "\n").strip()
 
 
@@ -58,11 +53,7 @@ def style() -> str:
 
 
 def policy(script: str, css: str) -> str:
-    """The content security policy of the page: nothing is fetched, nothing runs but the script that it has.
-
-    >>> policy("a", "b").partition(";")[0]
-    "default-src 'none'"
-    """
+    """The content security policy of the page: nothing is fetched, nothing runs but the script that it has."""
     return f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(css)}'; base-uri 'none'; form-action 'none'"
 
 
@@ -71,11 +62,7 @@ def _hash(text: str) -> str:
 
 
 def page(title: str, lead: Content, sections: list[Section]) -> str:
-    """The whole page.
-
-    >>> page("a", "b", [Section("c", "d", Html("<p>e</p>"))]).startswith("<!DOCTYPE html>")
-    True
-    """
+    """The whole page."""
     script, css = own_file("page.js"), style()
     head = join(
         [
@@ -88,19 +75,16 @@ def page(title: str, lead: Content, sections: list[Section]) -> str:
         ]
     )
     contents = element("ul", *(element("li", element("a", s.title, href=f"#{s.id}")) for s in sections))
-    nav = element("nav", contents, _filter(), aria_label="contents")
+    field = Html('<input type="search" id="filter" autocomplete="off" spellcheck="false">')
+    named = [element("label", "Filter by name ", field), element("output", id="found", for_="filter")]
+    by_name = element("div", *named, class_="filter", hidden=True)  # until the script that listens to it runs
+    nav = element("nav", contents, by_name, aria_label="contents")
     top = element("header", element("h1", title), paragraph(lead, class_="lead"))
     body = [element("section", element("h2", s.title, id=s.id), s.html, aria_labelledby=s.id) for s in sections]
     foot = element("footer", paragraph(f"Made by Suffice {VERSION}. This file is complete: it loads nothing."))
     skip = element("a", "Skip to the report", href="#report", class_="skip")
     inside = join([skip, top, nav, element("main", *body, id="report"), foot, Html(f"<script>{script}</script>")])
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{inside}</body></html>\n'
-
-
-def _filter() -> Html:
-    """Where a name is typed, hidden until the script that listens to it runs."""
-    label = element("label", "Filter by name ", Html('<input type="search" id="filter" autocomplete="off" spellcheck="false">'))
-    return element("div", label, element("output", id="found", for_="filter"), class_="filter", hidden=True)
 
 
 def report(
@@ -146,7 +130,12 @@ def report_html(
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SufficeNote)
-        subject = with_rows(subject_of(x), data)
+        subject = subject_of(x)
+        if data is not None and not subject.has_rows:
+            raise FitError(
+                f"the rows of a {subject.kind.lower()} are sequences, which a report does not judge: give None instead"
+            )
+        subject = subject if data is None else replace(subject, data=data)
         rows, notes = _rows(subject)
         apart = None if held_out is None else subject.model.rows(held_out)
         source = fspath(data) if isinstance(data, (str, PathLike)) else ""
@@ -178,7 +167,8 @@ def _sections(
 
 
 def _rows(subject: Subject) -> tuple[Any, list[str]]:
-    """The rows with the columns and states of the model, if they have them all, and what is to be said of them."""
+    """The rows with the columns and states of the model, and what is to be said of them: where they cannot be read so, that is
+    all."""
     if subject.data is None:
         return None, []
     if isinstance(subject.data, Statistics):
@@ -189,11 +179,6 @@ def _rows(subject: Subject) -> tuple[Any, list[str]]:
         raise DataError(
             f"the data has none of the columns that the model names: {listing(subject.names)}; it has {listing(opened.columns)}"
         )
-    return _read(subject, opened, known)
-
-
-def _read(subject: Subject, opened: Any, known: list[str]) -> tuple[Any, list[str]]:
-    """Rows as the model knows them; where they cannot be read so, as they are, which then is all that is said of them."""
     hidden = getattr(subject.model, "hidden", ())
     lacking = [n for n in subject.names if n not in known and n not in hidden]
     told = [f"the data lacks columns of the model, so that it is not judged by them: {listing(lacking)}"] if lacking else []

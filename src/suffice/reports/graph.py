@@ -40,15 +40,7 @@ class Strengths:
 
 
 def strengths_of(subject: Subject, rows: Any) -> Strengths:
-    """Those of a search, or of the graph of a network on its rows, or on the statistics that it was fitted from.
-
-    >>> import suffice as sf
-    >>> from suffice.reports.subject import subject_of
-    >>> bn = sf.fit("x -> y", {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20})
-    >>> found = strengths_of(subject_of(bn), None)
-    >>> round(found.values["x", "y"], 3), found.what
-    (25.881, 'loss of BIC() without the edge')
-    """
+    """Those of a search, or of the graph of a network on its rows, or on the statistics that it was fitted from."""
     found, said = subject.found, "as the search scored them"
     if found is None:
         found, said = _judged_graph(subject, rows)
@@ -56,17 +48,14 @@ def strengths_of(subject: Subject, rows: Any) -> Strengths:
         return Strengths(said=said)
     try:
         if hasattr(found, "losses"):
-            return _of_losses(found, said)
+            losses = {pair: loss for pair, loss in found.losses.items() if not math.isnan(loss)}
+            what = f"loss of {found.problem.score!r} without the edge" if losses else ""
+            edges = losses or dict.fromkeys((*found.cpdag.directed, *found.cpdag.undirected), 0.0)
+            said = said if losses else "the method uses no score"
+            return Strengths(what, losses, found.directions, _explanations(found, edges), said)
     except SufficeError as error:
         return Strengths(said=f"no strengths of edges: {error}")
     return Strengths(f"{found._strength}", dict(found.strengths), {}, _explanations(found, found.strengths), said)
-
-
-def _of_losses(found: Any, said: str) -> Strengths:
-    losses = {pair: loss for pair, loss in found.losses.items() if not math.isnan(loss)}
-    what = f"loss of {found.problem.score!r} without the edge" if losses else ""
-    edges = losses or dict.fromkeys((*found.cpdag.directed, *found.cpdag.undirected), 0.0)
-    return Strengths(what, losses, found.directions, _explanations(found, edges), said if losses else "the method uses no score")
 
 
 def _explanations(found: Any, edges: Mapping[Pair, float]) -> dict[Pair, tuple[tuple[str, str], ...]]:
@@ -125,14 +114,7 @@ FACT = 400
 
 
 def picture_of(subject: Subject, strengths: Strengths) -> Picture:
-    """The picture of a model: with beliefs where there are few nodes, edges as wide as they are strong.
-
-    >>> import suffice as sf
-    >>> from suffice.reports.subject import subject_of
-    >>> picture = picture_of(subject_of(sf.load("asia")), Strengths("loss", {("asia", "tub"): 2.5}))
-    >>> picture.widths, len(picture.nodes[0].bars)
-    (((1.0, 'loss 2.5'),), 2)
-    """
+    """The picture of a model: with beliefs where there are few nodes, edges as wide as they are strong."""
     model = subject.model
     believing = subject.has_rows and len(subject.names) <= BARS
     scene: Picture = model.picture() if believing else model._scene()
@@ -149,14 +131,7 @@ def _title(edge: Any, facts: str) -> str:
 
 
 def graph_section(subject: Subject, strengths: Strengths, links: Mapping[str, str]) -> Html:
-    """The picture and the edges.
-
-    >>> import suffice as sf
-    >>> from suffice.reports.subject import subject_of
-    >>> html = graph_section(subject_of(sf.load("asia")), Strengths(), {})
-    >>> html.count("<svg"), html.count("<tr")
-    (1, 9)
-    """
+    """The picture and the edges."""
     picture = picture_of(subject, strengths)
     edges = sorted(picture.edges, key=lambda e: (-abs(strengths.values.get((e.tail, e.head), 0.0)), e.tail, e.head))
     shown = edges[:MOST_EDGES]

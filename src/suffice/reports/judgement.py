@@ -17,8 +17,7 @@ from suffice.graphs import Dag
 from suffice.learning.fit import fit
 from suffice.recipes.calibration import Calibration, calibration
 from suffice.recipes.learn import PRIOR
-from suffice.reports.charts import reliability
-from suffice.reports.markup import Content, Html, Row, bullets, element, facts, join, name, paragraph, table
+from suffice.reports.markup import Content, Html, Row, bullets, element, facts, join, name, paragraph, reliability, table
 from suffice.reports.subject import Subject
 from suffice.variables import Finite
 
@@ -55,17 +54,7 @@ class PredictionQuality:
 
 
 def judge(subject: Subject, rows: Any, held_out: Any) -> PredictionQuality | None:
-    """The judgement by rows that are declared to be held out, by a part of the rows of the report, or by all of them.
-
-    >>> import suffice as sf
-    >>> from suffice.reports.subject import subject_of
-    >>> asia = sf.load("asia")
-    >>> rows = sf.scan(asia.sample(500, seed=0))
-    >>> judge(subject_of(sf.fit(asia.dag, rows, prior=sf.BDeu(1))), rows, None).n_rows
-    100
-    >>> judge(subject_of(asia), rows, None).held_out
-    False
-    """
+    """The judgement by rows that are declared to be held out, by a part of the rows of the report, or by all of them."""
     model = subject.model
     if held_out is not None:
         which = "rows that were given as held out: whoever made the report says that the model was not fitted from them"
@@ -146,11 +135,7 @@ MOST_STATES = 50
 
 
 def judged_section(judgement: PredictionQuality, links: dict[str, str]) -> Html:
-    """The rows that a model was judged by, their score, a line for each node, and charts of some.
-
-    >>> judged_section(PredictionQuality("no rows are held out: 3 rows are too few"), {})
-    '<p>No rows are held out: 3 rows are too few.</p>'
-    """
+    """The rows that a model was judged by, their score, a line for each node, and charts of some."""
     which = paragraph(f"{judgement.which[:1].upper()}{judgement.which[1:]}.")
     if judgement.per_row is None:
         return which
@@ -196,13 +181,7 @@ def _table(judgement: PredictionQuality, links: dict[str, str]) -> Html:
 
 
 def calibration_error(c: Calibration) -> float:
-    """The mean distance of predicted probabilities from shares, over all states and bins, each by its rows.
-
-    >>> import suffice as sf
-    >>> judged = sf.calibration(sf.load("asia"), {"smoke": ["yes", "no"], "bronc": ["yes", "no"]}, "bronc", bins=2)
-    >>> round(calibration_error(judged), 6)
-    0.35
-    """
+    """The mean distance of predicted probabilities from shares, over all states and bins, each by its rows."""
     weight = sum(b.weight for b in c.bins)
     return sum(b.weight * abs(b.predicted - b.observed) for b in c.bins) / weight
 

@@ -40,11 +40,7 @@ LARGEST = 2_000_000
 
 
 def share_of(n_tables: int, *, intervals: bool = False) -> int:
-    """How many numbers each of some tables may show; one with an interval takes the room of two.
-
-    >>> share_of(10), share_of(1000), share_of(1000, intervals=True)
-    (400, 9, 4)
-    """
+    """How many numbers each of some tables may show; one with an interval takes the room of two."""
     return max(FEWEST, min(MOST, CELLS // max(1, n_tables) // (2 if intervals else 1)))
 
 
@@ -91,13 +87,7 @@ class CpdNumbers:
 
 
 def table_of(cpd: Any, budget: int) -> tuple[Html, Html]:
-    """The table of a node's distribution with about so many numbers, and what is to be said of it.
-
-    >>> import suffice as sf
-    >>> html, note = table_of(sf.load("asia")["dysp"], 6)
-    >>> html.count("<tr"), note
-    (4, '<p class="cut">Shown: 3 of 4 rows: those that come first.</p>')
-    """
+    """The table of a node's distribution with about so many numbers, and what is to be said of it."""
     if not cpd.arrays or cpd.is_regression:
         return _regression(cpd, budget)
     own, parents = CpdNumbers.of(cpd), cpd.finite_parents
@@ -165,14 +155,7 @@ Links = Mapping[str, str]
 
 @singledispatch
 def nodes_section(model: Any, subject: Subject, links: Links) -> Html:
-    """The distributions of a model: here of one that has one for each node.
-
-    >>> import suffice as sf
-    >>> from suffice.reports.subject import subject_of
-    >>> bn = sf.load("asia")
-    >>> nodes_section(bn, subject_of(bn), {n: f"#{n}" for n in bn.nodes}).count("<article")
-    8
-    """
+    """The distributions of a model: here of one that has one for each node."""
     believed, said = _beliefs(subject)
     budget = share_of(len(model), intervals=any(model[node].has_posterior for node in model))
     shown = [_article(model, node, links, believed.get(node, ""), budget) for node in model]
@@ -229,11 +212,7 @@ def _node_list(word: str, names: Sequence[Html], most: int = 12) -> Html:
 
 
 def kind_of(variable: Any) -> str:
-    """What a variable is, in a word or two.
-
-    >>> kind_of(Finite("x", ["a", "b"]))
-    '2 states'
-    """
+    """What a variable is, in a word or two."""
     return quantity(variable.n_states, "state") if isinstance(variable, Finite) else str(variable.word)
 
 

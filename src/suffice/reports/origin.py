@@ -16,18 +16,17 @@ MOST_COLUMNS = 500
 
 
 def origin_section(subject: Subject, rows: Any, source: str, command: str, notes: list[str]) -> Html:
-    """How the model was learned, and from what.
-
-    >>> import suffice as sf
-    >>> from suffice.reports.subject import subject_of
-    >>> "smoke=no" in origin_section(subject_of(sf.load("asia").do({"smoke": "no"})), None, "", "", [])
-    True
-    """
+    """How the model was learned, and from what."""
     model, problem = subject.model, getattr(subject.found, "problem", None)
     statistics, prior = getattr(model, "statistics", None), model.prior
+    fitted = "not known: the model keeps no statistics of rows"
+    if statistics is not None:
+        fitted = f"{quantity(statistics.weight, 'row')} without missing cells"
+    elif getattr(model, "incomplete", False):
+        fitted = "rows with missing cells or hidden variables, which the model does not keep"
     told: dict[str, Content] = {
         "found": join([element("span", line, class_="line") for line in subject.summary]),
-        "fitted from": _fitted_from(model, statistics),
+        "fitted from": fitted,
         "set from outside": ", ".join(f"{n}={v}" for n, v in getattr(model, "interventions", {}).items()),
         "prior": "" if prior is None else repr(prior),
         "estimate": repr(model.estimate) if prior is not None else "",
@@ -44,14 +43,6 @@ def origin_section(subject: Subject, rows: Any, source: str, command: str, notes
     return join([facts({term: name(str(x), letters=600) if term in plain else x for term, x in told.items()}), said])
 
 
-def _fitted_from(model: Any, statistics: Any) -> str:
-    if statistics is not None:
-        return f"{quantity(statistics.weight, 'row')} without missing cells"
-    if getattr(model, "incomplete", False):
-        return "rows with missing cells or hidden variables, which the model does not keep"
-    return "not known: the model keeps no statistics of rows"
-
-
 def _rows(subject: Subject, rows: Any, source: str) -> str:
     if rows is None:
         return "none"
@@ -66,14 +57,7 @@ def _rows(subject: Subject, rows: Any, source: str) -> str:
 
 
 def fitted_from(model: Any, rows: Any) -> bool | None:
-    """Whether rows have the statistics that a model was fitted from; None where that cannot be told.
-
-    >>> import suffice as sf
-    >>> rows = sf.scan({"x": ["a", "b", "b"]})
-    >>> bn = sf.fit("x", rows)
-    >>> fitted_from(bn, rows), fitted_from(bn, sf.scan({"x": ["a", "b"]})), fitted_from(sf.load("asia"), rows)
-    (True, False, None)
-    """
+    """Whether rows have the statistics that a model was fitted from; None where that cannot be told."""
     kept = getattr(model, "statistics", None)
     if kept is None:
         return None
@@ -86,24 +70,14 @@ def fitted_from(model: Any, rows: Any) -> bool | None:
 
 
 def schema_section(rows: Any) -> Html:
-    """What each column is.
-
-    >>> import suffice as sf
-    >>> schema_section(sf.scan({"x": ["a", "b"], "y": [0.5, 1.5]})).count("<tr")
-    3
-    """
+    """What each column is."""
     header, lines = rows.schema._table()
     own = [Row(*(name(str(cell), letters=120) for cell in line), names=[str(line[0])]) for line in lines[:MOST_COLUMNS]]
     return join([table(header, own, "Columns"), cut_note(len(own), len(lines), "row", "that come first")])
 
 
 def missing_section(rows: Any) -> Html:
-    """How many cells are missing, in which patterns, and whether that seems to be at random.
-
-    >>> import suffice as sf
-    >>> "No cell is missing" in missing_section(sf.scan({"x": ["a", "b"]}))
-    True
-    """
+    """How many cells are missing, in which patterns, and whether that seems to be at random."""
     if not any(rows.missing.values()):
         return paragraph(f"No cell is missing in {quantity(rows.n_rows, 'row')} of {quantity(len(rows.columns), 'column')}.")
     found = missingness(rows)
@@ -120,13 +94,7 @@ def missing_section(rows: Any) -> Html:
 
 
 def conventions(subject: Subject, *, judged: bool) -> Html:
-    """The conventions that the numbers of this report follow.
-
-    >>> import suffice as sf
-    >>> from suffice.reports.subject import subject_of
-    >>> "higher is better" in conventions(subject_of(sf.load("asia")), judged=False)
-    True
-    """
+    """The conventions that the numbers of this report follow."""
     prior = subject.model.prior is not None
     lines = [
         "Logarithms are natural. Scores are such that higher is better: BIC is log L − ½ k ln N, AIC is log L − k.",

@@ -8,7 +8,7 @@ from functools import singledispatch
 from typing import Any
 
 from suffice.engines.data import Data
-from suffice.errors import FitError, ModelError
+from suffice.errors import ModelError
 from suffice.families.priors.priors import suitable
 from suffice.iteration import Run
 from suffice.learning.fit import fit
@@ -75,14 +75,7 @@ class Subject:
 
 @singledispatch
 def subject_of(x: object) -> Subject:
-    """What is reported of a value.
-
-    >>> import suffice as sf
-    >>> subject_of(sf.load("asia")).kind
-    'Bayesian network'
-    >>> subject_of(sf.em("x -> y", {"x": ["a", None, "b"], "y": ["u", "v", "v"]})).traces[0].objective
-    'objective'
-    """
+    """What is reported of a value."""
     raise ModelError(
         f"a report is of a network, a chain, or what search, em or structural_em returned, not of a {type(x).__name__}"
         + (": fit its graph, and report the network" if hasattr(x, "picture") else "")
@@ -145,28 +138,12 @@ def _of_found_graph(x: FoundGraph) -> Subject:
 
 
 def of_search(found: Any, model: Any) -> Subject:
-    """What is reported of a model whose graph a search found.
-
-    >>> import suffice as sf
-    >>> rows = {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20}
-    >>> found = sf.search(rows)
-    >>> of_search(found, sf.fit(found.dag, rows)).summary[0].partition(";")[0]
-    '2 variables, 1 edge'
-    """
+    """What is reported of a model whose graph a search found."""
     scores = [(step.score, step.what) for step in found.trace if hasattr(step, "score")]
     steps = [("score", [score for score, _ in scores])]
     data = found.problem.data if isinstance(found.problem.data, Data) else None
     summary = tuple(found.summary().splitlines())
     return Subject(model, found, summary, _traces("The search", "improvement", "score", steps), data)
-
-
-def with_rows(subject: Subject, data: Any) -> Subject:
-    """The same of other rows, where some are given."""
-    if data is None:
-        return subject
-    if not subject.has_rows:
-        raise FitError(f"the rows of a {subject.kind.lower()} are sequences, which a report does not judge: give None instead")
-    return replace(subject, data=data)
 
 
 def _traces(title: str, steps: str, objective: str, lines: Sequence[tuple[str, Sequence[float]]]) -> tuple[ReportTrace, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
-from suffice.errors import StatisticsError, TooLarge, bytes_in_words, listing, nearest
+from suffice.errors import FormatError, StatisticsError, TooLarge, bytes_in_words, listing, nearest
 from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, sorted_states
 
@@ -326,3 +326,17 @@ class Counts:
         kind = "" if self.keys is None else f", sparse, {len(self.keys):,} listed"
         shape = "×".join(map(str, sizes(self.variables))) or "1"
         return f"Counts({' × '.join(self.names) or '()'}: {shape} cells{kind}, total {self.total:g})"
+
+
+def flat(array: Any, *, in_text: bool = False) -> list[Any]:
+    """An array as a list, None for NaN; or every number that is not finite `in_text`: "nan", "inf", "-inf"."""
+    numbers = np.asarray(array, dtype=np.float64).reshape(-1).tolist()
+    return [x if math.isfinite(x) else str(x) for x in numbers] if in_text else [None if math.isnan(x) else x for x in numbers]
+
+
+def array_of(numbers: Any, *, finite: bool = True) -> Any:
+    """The array that `flat` wrote, in one dimension."""
+    array = np.array([np.nan if x is None else float(x) for x in (numbers if isinstance(numbers, list) else [numbers])])
+    if finite and np.isinf(array).any():
+        raise FormatError("this file holds a number that is not finite")
+    return array

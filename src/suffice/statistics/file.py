@@ -33,7 +33,7 @@ from suffice.statistics.counts import Counts, sizes
 from suffice.statistics.derived import RowFormula, log_factorials
 from suffice.statistics.moments import Moments
 from suffice.statistics.suppression import NOTHING, Entry, Suppression
-from suffice.variables import Count, Finite, Real, Variable, is_whole
+from suffice.variables import Finite, Variable, variable_from_dict, variable_to_dict
 
 LONGEST_HEADER = 1000
 _HEADER = re.compile(
@@ -219,21 +219,6 @@ def checked_parts(parts: StatisticsParts) -> StatisticsParts:
     return parts
 
 
-def variable_to_dict(v: Variable) -> dict[str, Any]:
-    if not isinstance(v, Finite):
-        return {"name": v.name, "type": "count" if is_whole(v) else "real"}
-    extra = {} if v.cuts is None else {"cuts": list(v.cuts)}
-    return {"name": v.name, "type": "finite", "states": list(v.states), "inferred": v.inferred, **extra}
-
-
-def variable_from_dict(d: dict[str, Any]) -> Variable:
-    if d["type"] == "finite":
-        return Finite(d["name"], d["states"], cuts=d.get("cuts"), inferred=bool(d.get("inferred", False)))
-    if d["type"] not in ("real", "count"):
-        raise ValueError(f"variable {d['name']!r} has the unknown type {d['type']!r}")
-    return Real(d["name"]) if d["type"] == "real" else Count(d["name"])
-
-
 def _describe(entry: Entry, arrays: list[Any], keys: list[Any]) -> dict[str, Any]:
     d: dict[str, Any] = {"finite": list(entry.names), "real": list(entry.request.real)}
     if isinstance(entry, Counts):
@@ -299,17 +284,3 @@ def _parts(derived: tuple[RowFormula, ...]) -> dict[str, str]:
     """The arrays of moments, and their names in memory: without derived columns there is no `log_base`."""
     own = {part: part for part in MOMENT_PARTS}
     return own | {"log_base": "sums"} if derived else own
-
-
-def flat(array: Any, *, in_text: bool = False) -> list[Any]:
-    """An array as a list, None for NaN; or every number that is not finite `in_text`: "nan", "inf", "-inf"."""
-    numbers = np.asarray(array, dtype=np.float64).reshape(-1).tolist()
-    return [x if math.isfinite(x) else str(x) for x in numbers] if in_text else [None if math.isnan(x) else x for x in numbers]
-
-
-def array_of(numbers: Any, *, finite: bool = True) -> Any:
-    """The array that `flat` wrote, in one dimension."""
-    array = np.array([np.nan if x is None else float(x) for x in (numbers if isinstance(numbers, list) else [numbers])])
-    if finite and np.isinf(array).any():
-        raise FormatError("this file holds a number that is not finite")
-    return array

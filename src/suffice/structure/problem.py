@@ -15,7 +15,8 @@ from suffice.errors import FitError, GraphError
 from suffice.errors.remedies import FAMILIES, Remedy
 from suffice.families import family_of, has_family
 from suffice.graphs import Cpdag, Dag
-from suffice.graphs.paths import class_edges, extension, topological_order
+from suffice.graphs.directed import topological_order
+from suffice.graphs.paths import class_edges, extension
 from suffice.iteration import Progress
 from suffice.registry import Named
 from suffice.statistics import Statistics

@@ -13,9 +13,7 @@ from typer import Argument, Option
 
 from suffice.cli import arguments
 from suffice.cli.arguments import ARROWS, OF_GAPS, Options, note_unheard, refuse
-from suffice.cli.outputs import check_report, with_information, write_model, write_report
-from suffice.errors import MissingCells, SufficeError
-from suffice.output.terminal import say
+from suffice.errors import MissingCells, SufficeError, say
 from suffice.registry import command
 
 LAGGED = re.compile(r"\[\s*[-\u2212]\s*0*[1-9][0-9]*\s*\]\s*$")
@@ -136,12 +134,13 @@ def fit(
     With --undirected, or a graph without arrows, it is a Markov network, with --rbm a restricted Boltzmann machine.
     """
     given = Options(**locals(), read=arguments.RowOptions(**options))
-    from suffice.formats import writable
+    from suffice.cli import models
+    from suffice.formats import writable, write
 
     begun = time.perf_counter()
     given.format = writable(out)
     if report is not None:
-        check_report(given)
+        models.check_report(given)
     if statistics and (Path(statistics).resolve() == Path(out).resolve() or not Path(statistics).parent.is_dir()):
         raise SufficeError(
             f"the statistics cannot be written to {statistics}: give a file of their own in a directory that exists"
@@ -150,24 +149,35 @@ def fit(
         raise SufficeError(f"--information is kept in .json files only, not in {out}")
     model = _way(given)(given)
     if dry_run:
-        print(model)
-    else:
-        write_model(model, out, f"{time.perf_counter() - begun:.2f} s")
-        if report is not None:
-            write_report(report, vars(given).get("run", model), vars(given).get("rows"))
+        return print(model)
+    write(model, out)
+    say(f"{model._headline()}; {time.perf_counter() - begun:.2f} s; written to {out}")
+    if report is not None:
+        models.write_report(report, vars(given).get("run", model), vars(given).get("rows"))
+    return None
 
 
 def _way(given: Options) -> Callable[[Options], Any]:
     """What fits the kind of model that is asked for, by the options, by the graph, or because a file holds such a model."""
-    if given.rbm is not None or given.chain is not None:
-        return _without_graph(given)
+    if given.rbm is not None or given.chain is not None:  # whose data come first, for they have no graph
+        if given.data is not None:
+            raise SufficeError(f"{'--chain' if given.rbm is None else '--rbm'} takes no graph: leave {given.graph!r} out")
+        given.graph, given.data = "", given.graph
+        if given.chain is not None:
+            from suffice.cli.labels import fit_labels
+
+            return fit_labels
+        from suffice.cli.fitting import fit_machine
+
+        refuse(given, OF_LABELS, *FOR_LABELS)
+        return fit_machine
     if given.data is None:
         raise SufficeError("give a graph and data: suffice fit GRAPH DATA -o MODEL")
     if given.transitions or given.labels_back or given.label_weights:
         refuse(given, OF_LABELS, *FOR_LABELS)
     given.has_arrows = any(arrow in given.graph for arrow in ARROWS)
     if given.undirected or not given.has_arrows:
-        from suffice.cli.kinds.undirected import fit_undirected, has_lines
+        from suffice.cli.fitting import fit_undirected, has_lines
 
         if given.undirected or has_lines(given.graph):
             return fit_undirected
@@ -177,38 +187,28 @@ def _way(given: Options) -> Callable[[Options], Any]:
     return _with_arrows(given)
 
 
-def _without_graph(given: Options) -> Callable[[Options], Any]:
-    """What fits a machine or a chain of labels, whose data come first, for they have no graph."""
-    if given.data is not None:
-        raise SufficeError(f"{'--chain' if given.rbm is None else '--rbm'} takes no graph: leave {given.graph!r} out")
-    given.graph, given.data = "", given.graph
-    if given.chain is not None:
-        from suffice.cli.kinds.labels import fit_labels
-
-        return fit_labels
-    refuse(given, OF_LABELS, *FOR_LABELS)
-    from suffice.cli.kinds.undirected import fit_machine
-
-    return fit_machine
-
-
 def _with_arrows(given: Options) -> Callable[[Options], Any]:
     """What fits a graph of rows, or the template of a step; where EM begins, and how it climbs, is read from the options."""
-    from suffice.cli.inputs import graph_of
-    from suffice.cli.words import vocabulary as words
+    from suffice.cli import inputs, models
     from suffice.graphs import Dag
+    from suffice.statistics import Statistics
 
-    given.dag, given.known = (Dag(given.graph), None) if given.has_arrows else graph_of(given.graph)
+    given.dag, given.known = (Dag(given.graph), None) if given.has_arrows else models.graph_of(given.graph)
     if given.group is not None and (given.family or given.hidden):
         raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
-    given.families = words.families_of(given.family or [])
+    given.families = inputs.families_of(given.family or [])
     climbing = ("starts", "seed", "max_iter", "tol", "time_limit", "memory_limit", "checkpoint")
     given.climbing = {name: vars(given)[name] for name in climbing if vars(given)[name] is not None}
     if given.start or given.fixed:
-        given.climbing |= _beginning(given.start, words.fixed_of(given.fixed), given.known)
+        given.climbing |= _beginning(given)
+    lagged = {name for name in given.dag.nodes if LAGGED.search(name)}
     in_steps = not isinstance(given.dag, Dag) or given.by is not None or given.order is not None
-    if in_steps or ((lagged := {name for name in given.dag.nodes if LAGGED.search(name)}) and _are_steps(lagged, given)):
-        from suffice.cli.kinds.chains import fit_template
+    if lagged and not in_steps:  # lagged names are of sequences, if they are no columns of their own
+        of_rows = not given.data.lower().endswith(".stats")
+        known = inputs.columns_of(given.data, given.read) if of_rows else Statistics.load(given.data).variables
+        in_steps = not lagged <= set(known) if of_rows else any(name.endswith("[0]") for name in known)
+    if in_steps:
+        from suffice.cli.fitting import fit_template
 
         return fit_template
     if (given.first or given.gaps != "refuse") and not lagged:
@@ -217,22 +217,12 @@ def _with_arrows(given: Options) -> Callable[[Options], Any]:
     return _fit_rows
 
 
-def _are_steps(lagged: set[str], given: Options) -> bool:
-    """Whether lagged names are of sequences, because they are no columns of their own."""
-    if not given.data.lower().endswith(".stats"):
-        from suffice.cli.inputs import columns_of
-
-        return not lagged <= set(columns_of(given.data, given.read))
-    from suffice.statistics import Statistics
-
-    return any(name.endswith("[0]") for name in Statistics.load(given.data).variables)
-
-
-def _beginning(start: str | None, fixed: dict[str, Any], known: Any) -> dict[str, Any]:
+def _beginning(given: Options) -> dict[str, Any]:
     """Where EM begins, and what it leaves as it is: that of the start or else of the model whose graph is fitted."""
-    from suffice.cli.inputs import model_of
+    from suffice.cli import models, words
 
-    model = known if start is None and fixed else None if start is None else model_of(start)
+    fixed = words.fixed_of(given.fixed)
+    model = models.model_of(given.start) if given.start is not None else given.known if fixed else None
     if fixed and model is None:
         raise SufficeError("--fixed keeps distributions as they are in a model: give it, --start MODEL, or as GRAPH_OR_MODEL")
     return {option: value for option, value in {"start": model, "fixed": fixed}.items() if value}
@@ -240,7 +230,7 @@ def _beginning(start: str | None, fixed: dict[str, Any], known: Any) -> dict[str
 
 def _fit_rows(given: Options) -> Any:
     """The network that rows, or statistics, give; with --dry-run what EM would cost."""
-    from suffice.cli import inputs
+    from suffice.cli import inputs, models, words
     from suffice.formats import holds
     from suffice.learning.fit import fit_network
 
@@ -263,19 +253,22 @@ def _fit_rows(given: Options) -> Any:
     if given.statistics:
         rows = _save_statistics(dag, rows, asked, given.statistics)
     if given.group or given.inside or given.pooling:
-        from suffice.cli.words.vocabulary import plate_of
-
-        dag = plate_of(dag, given.group, given.inside, given.pooling)
+        dag = words.plate_of(dag, given.group, given.inside, given.pooling)
     model = fit_network(dag, rows, **asked, **given.climbing, watch=partial(setattr, given, "run"))
     if given.climbing:
-        _tell_unheard(model, asked, given.climbing)
-    return with_information(model, given.out, given.information) if model.incomplete else model
+        families = asked.get("families")
+        if not model.incomplete:
+            note_unheard(given.climbing, f"complete rows need none{', and regressions run to their end' if families else ''}")
+        elif families and "time_limit" in given.climbing and not _needs_em(asked | given.climbing):
+            say("note: --time-limit is for EM; regressions whose own columns are complete run to their end")
+    return models.with_information(model, given.out, given.information) if model.incomplete else model
 
 
 def _fit_arguments(given: Options) -> dict[str, Any]:
     """What the options say of parameters, as `fit` takes it; a model that is refitted brings its families and ties."""
-    from suffice.cli import inputs
-    from suffice.cli.words import vocabulary as words
+    from suffice.cli import inputs, words
+    from suffice.families.named_families import families_of
+    from suffice.objectives import Likelihood
 
     read: dict[str, Any] = {
         "families": dict,
@@ -285,32 +278,27 @@ def _fit_arguments(given: Options) -> dict[str, Any]:
     }
     asked: dict[str, Any] = {name: reader(vars(given)[name]) for name, reader in read.items() if vars(given)[name]}
     if given.estimate != "mean":
-        asked["estimate"] = words.choice(words.ESTIMATES, given.estimate, "--estimate")
+        asked["estimate"] = inputs.choice(words.ESTIMATES, given.estimate, "--estimate")
     if given.known is not None:
-        from suffice.families.named_families import families_of
-
         asked["families"] = families_of(given.known, asked.get("families"))
         asked["shared"] = asked["shared"] if "shared" in asked else getattr(given.known, "shared", ())
     prior = given.prior
     if given.objective is not None:
-        from suffice.cli.words.objectives import objective_of, prior_words
-        from suffice.objectives import Likelihood
-
-        told, prior = prior_words(given.objective, prior)
-        objective = objective_of(told)
+        told, prior = words.prior_words(given.objective, prior)
+        objective = words.objective_of(told)
         asked |= {} if isinstance(objective, (Likelihood, type(None))) else {"objective": objective}
     return asked if prior == "mle" else asked | {"prior": words.prior_of(prior)}
 
 
 def _fit_to_target(given: Options, rows: Any, asked: dict[str, Any]) -> Any:
     """The network that is best at one of its variables."""
-    from suffice.cli.words.objectives import penalty_of
+    from suffice.cli import words
     from suffice.learning.fit import fit as fit_to_objective
 
     why = f"has no part in --objective {given.objective}"
     refuse(given, f"family hidden statistics starts seed max_iter tol time_limit start fixed checkpoint {OF_GAPS}", why)
     asked.pop("families", None)  # tables, also of a model that has regressions: `fit` says what it cannot
-    return fit_to_objective(given.dag, rows, penalty=penalty_of(given.penalty), memory_limit=given.memory_limit, **asked)
+    return fit_to_objective(given.dag, rows, penalty=words.penalty_of(given.penalty), memory_limit=given.memory_limit, **asked)
 
 
 def _variables(dag: Any, rows: Any, asked: dict[str, Any]) -> list[Any]:
@@ -358,15 +346,6 @@ def _save_statistics(dag: Any, rows: Any, asked: dict[str, Any], path: str) -> A
         raise SufficeError(f"--statistics are of complete rows: {what}") from None
     seen.save(path)
     return seen
-
-
-def _tell_unheard(model: Any, asked: dict[str, Any], climbing: dict[str, Any]) -> None:
-    """Say which options nothing listened to."""
-    families = asked.get("families")
-    if not model.incomplete:
-        note_unheard(climbing, "complete rows need none" + (", and regressions run to their end" if families else ""))
-    elif families and "time_limit" in climbing and not _needs_em(asked | climbing):
-        say("note: --time-limit is for EM; regressions whose own columns are complete run to their end")
 
 
 def _needs_em(asked: dict[str, Any]) -> bool:

@@ -13,16 +13,13 @@ from typer import Option
 
 from suffice.cli import arguments
 from suffice.cli.arguments import Options, refuse
-from suffice.cli.kinds.chains import ROWS_ONLY, found_in_words
-from suffice.cli.kinds.undirected import DIRECTED_ONLY, check_graph_method, without_arrows
-from suffice.cli.outputs import check_report, with_information, write_model, write_report
-from suffice.cli.words.vocabulary import edges_of
-from suffice.errors import SufficeError
+from suffice.errors import SufficeError, say
 from suffice.graphs.text import Edge
-from suffice.output.terminal import say, then_printed
+from suffice.output.terminal import then_printed
 from suffice.registry import command, look_up
 from suffice.scores import CasteloSiebes, GraphPosterior, KollerFriedman
 from suffice.structure.tests.independence import TableTest
+from suffice.variables import Real
 
 
 @command("learn")
@@ -98,16 +95,17 @@ def learn(
 
     With --by, --order or --lags the rows are sequences: a template is learned, and a chain is written, as .json.
     """
-    given = Options(**locals(), read=arguments.ColumnOptions(**options))
+    from suffice.cli import models
     from suffice.formats import writable
 
+    given = Options(**locals(), read=arguments.ColumnOptions(**options))
     if out is not None:
         writable(out)
-    check_report(given)
+    models.check_report(given)
     given.in_sequences = by is not None or order is not None or lags is not None
     if given.in_sequences:
         writable(out or "chain.json", "chain")
-        refuse(given, "hidden starts family", ROWS_ONLY)
+        refuse(given, "hidden starts family", "is for rows, not for sequences")
     elif gaps != "refuse":
         raise SufficeError("--gaps is for sequences: give --order")
     _way(given)(given)
@@ -115,7 +113,7 @@ def learn(
 
 def _way(given: Options) -> Callable[[Options], None]:
     """What learns the kind of model that is asked for; what is read and chosen by the options."""
-    from suffice.cli.words import vocabulary as words
+    from suffice.cli import words
     from suffice.recipes.learn import PRIOR
 
     given.chosen_prior = None if given.prior is None else words.prior_of(given.prior)
@@ -130,39 +128,38 @@ def _way(given: Options) -> Callable[[Options], None]:
         given.place = str(Path(given.checkpoint) / "search")
     if given.in_sequences:
         given.asked["lags"] = 1 if given.lags is None else given.lags
-        return _tell_plan if given.dry_run else _learn_template
+        return _tell_plan if given.dry_run else _learn_from_complete
     if given.incomplete and not given.undirected:  # a search for undirected graphs refuses missing cells itself
         return _learn_from_incomplete
     if given.families:
         given.asked["families"] = given.families
     if given.bootstrap is not None and not hasattr(given.rows, "resample"):
         raise SufficeError("--bootstrap resamples rows, and saved statistics have none")
-    return _tell_plan if given.dry_run else _learn_graph if given.undirected else _learn_network
+    return _tell_plan if given.dry_run else _learn_from_complete
 
 
 def _read(given: Options) -> None:
     """The rows, with columns as families need them, or sequences; and whether something in them is unknown."""
     from suffice.cli import inputs
-    from suffice.cli.words import vocabulary as words
 
-    given.families = words.families_of(given.family or [])
+    given.families = inputs.families_of(given.family or [])
     given.unseen = inputs.hidden_of(given.hidden or [])
     rows: Any = inputs.data_of(given.data, given.read)
     if given.families and hasattr(rows, "with_variables"):
         declared = inputs.declarations(given.read)
-        rows = rows.with_variables(words.declared_by(given.families, [n for n in rows.columns if n not in declared]))
+        rows = rows.with_variables(inputs.declared_by(given.families, [n for n in rows.columns if n not in declared]))
     given.rows = inputs.sequences_of(rows, given.by, given.order, given.gaps) if given.in_sequences else rows
     given.incomplete = bool(given.unseen) or (hasattr(given.rows, "missing") and any(given.rows.missing.values()))
 
 
 def _choose_method(given: Options) -> None:
-    from suffice.cli import inputs
-    from suffice.cli.words import vocabulary as words
+    from suffice.cli import words
 
     method, most = given.method or ("hill-climb" if given.incomplete else "orders"), given.max_parents
     in_method = words.takes(method, "max_parents")
     if most is None and in_method:  # a default of the method gives way to what statistics were gathered for
-        most = inputs.most_parents(given.rows, words.method_of(method))
+        own, gathered = words.method_of(method).max_parents, getattr(given.rows, "max_parents", None)
+        most = gathered if gathered and (own is None or gathered < own) else None
     chosen: dict[str, Any] = {"max_parents": most if in_method else None, "restarts": given.restarts, "alpha": given.alpha}
     chosen |= {"test": independence_of(given.test), "penalty": words.strength_of(given.penalty)}
     given.how = words.method_of(method, **chosen, select=words.selection_of(given.select))
@@ -170,8 +167,29 @@ def _choose_method(given: Options) -> None:
     given.asked["constraints"] = words.constraints_of(given.require or [], given.forbid or [], given.tiers, free)
     given.undirected = words.is_graph_method(method)
     if given.undirected:
-        refuse(given, "hidden starts family checkpoint", DIRECTED_ONLY)
-        check_graph_method(method, given.rows, given.out, score=given.score, penalty=given.penalty, select=given.select)
+        _check_undirected(given, method)
+
+
+def _check_undirected(given: Options, method: str) -> None:
+    """Refuse what a search for an undirected graph would not listen to, and a file that has no room for its model."""
+    from suffice.cli import words
+    from suffice.formats import writable
+
+    refuse(given, "hidden starts family checkpoint", "is not for undirected models")
+    if given.score is not None and words.takes(method, "select"):
+        raise SufficeError(f"the method {method} has no option --score: its penalty is chosen by --select")
+    if given.penalty is not None and given.select is not None:
+        raise SufficeError("--select chooses among penalties, and --penalty is one: leave --penalty or --select out")
+    if given.out is not None:
+        variables = given.rows.schema if hasattr(given.rows, "schema") else given.rows.variables
+        n_real = sum(isinstance(v, Real) for v in variables.values())
+        if method != "glasso" and 0 < n_real < len(variables):
+            raise SufficeError(
+                "there are finite and real columns, and no Markov network of both: leave -o out to see the graph, cut numbers by "
+                "--bins NAME=5, or leave columns out with --without"
+            )
+        numbers = method == "glasso" or n_real == len(variables)
+        writable(given.out, "gaussian_markov_net" if numbers else "markov_net")
 
 
 def _tell_plan(given: Options) -> None:
@@ -212,56 +230,47 @@ def _resample(given: Options, asked: dict[str, Any]) -> Any:
     return strengths
 
 
-def _learn_template(given: Options) -> None:
-    """A template, and the chain of it."""
+def _learn_from_complete(given: Options) -> None:
+    """A template, a graph without arrows, or one with arrows; and the chain or the network of it."""
+    from suffice.cli import models
     from suffice.families.priors.priors import suitable
     from suffice.learning.fit import fit
     from suffice.recipes.learn import PRIOR
+    from suffice.structure.results.found_graph import GraphOutcome
 
     begun = time.perf_counter()
     found, strengths = _search(given)
-    told = [found.explain(e) for e in found.template.edges] if given.explain else None
-    with then_printed(found_in_words(found, given.asked["score"], told, strengths, as_json=given.as_json)):
-        if given.out is not None or given.report is not None:
+    undirected = given.undirected and not given.in_sequences
+    if undirected and not hasattr(found, "strengths"):  # of a tree, whose arrows say nothing more than its lines
+        losses = {(min(edge), max(edge)): loss for edge, loss in found.losses.items()}
+        outcome = GraphOutcome(found.graph, found.score, {e: losses[e] for e in found.graph.edges}, "loss without it")
+        found = outcome.to_found(found.problem, found.method, found.finished)
+    told, score = None, None if undirected else given.asked["score"]
+    if given.explain and undirected:
+        told = [found.explain(a, b) for a, b in found.graph.edges]
+    elif given.explain:
+        edges = found.template.edges if given.in_sequences else sorted({*found.cpdag.directed, *found.cpdag.undirected})
+        told = [found.explain(e) for e in edges]
+    with then_printed(found_in_words(found, score, told, strengths, as_json=given.as_json)):
+        if given.out is None and given.report is None:
+            return
+        if given.in_sequences:
             variables = [v for n, v in given.rows.schema.items() if n in found.template]
-            chain = fit(found.template, given.rows, prior=suitable(given.fitting, variables, PRIOR))
-            write_model(chain, given.out, f"searched for {time.perf_counter() - begun:.2f} s")
-            write_report(given.report, chain)
-
-
-def _learn_graph(given: Options) -> None:
-    """A graph without arrows, and the Markov network of it."""
-    from suffice.learning.fit import fit
-
-    found, strengths = _search(given)
-    found = found if hasattr(found, "strengths") else without_arrows(found)
-    told = [found.explain(a, b) for a, b in found.graph.edges] if given.explain else None
-    with then_printed(found_in_words(found, None, told, strengths, as_json=given.as_json)):
-        if given.out is not None or given.report is not None:
+            model = fit(found.template, given.rows, prior=suitable(given.fitting, variables, PRIOR))
+        elif undirected:
             ready = found.has_model and given.prior is None
-            net = found.model if ready else fit(found.graph, given.rows, prior=given.chosen_prior)
-            write_model(net, given.out, f"searched for {found.seconds:.2f} s")
-            write_report(given.report, net, found=found)
-
-
-def _learn_network(given: Options) -> None:
-    """A graph with arrows, and the network of it."""
-    from suffice.families.priors.priors import suitable
-    from suffice.learning.fit import fit
-    from suffice.recipes.learn import PRIOR
-
-    found, strengths = _search(given)
-    told = [found.explain(e) for e in sorted({*found.cpdag.directed, *found.cpdag.undirected})] if given.explain else None
-    with then_printed(found_in_words(found, given.asked["score"], told, strengths, as_json=given.as_json)):
-        if given.out is not None or given.report is not None:
+            model = found.model if ready else fit(found.graph, given.rows, prior=given.chosen_prior)
+        else:
             own = suitable(PRIOR, found.problem.variables, PRIOR) if given.prior is None else given.chosen_prior
             model = fit(found.dag, found.problem.data, prior=own, families=found.problem.families)
-            write_model(model, given.out, f"searched for {found.seconds:.2f} s")
-            write_report(given.report, model, found=found)
+        seconds = time.perf_counter() - begun if given.in_sequences else found.seconds
+        models.write_model(model, given.out, f"searched for {seconds:.2f} s")
+        models.write_report(given.report, model, found=None if given.in_sequences else found)
 
 
 def _learn_from_incomplete(given: Options) -> None:
     """Structural EM; what it found is written, and printed."""
+    from suffice.cli import models
     from suffice.families.priors.priors import suitable
     from suffice.formats import writable
     from suffice.recipes.learn import PRIOR
@@ -283,20 +292,25 @@ def _learn_from_incomplete(given: Options) -> None:
     strengths = _resample(given, again)
     with then_printed(found_in_words(run, None, told, strengths, as_json=given.as_json)):
         if given.out is not None:
-            model = with_information(run.model, given.out)
-            write_model(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
-        write_report(given.report, run)
+            model = models.with_information(run.model, given.out)
+            models.write_model(model, given.out, f"searched for {time.perf_counter() - start:.2f} s")
+        models.write_report(given.report, run)
 
 
-STRUCTURE_PRIORS = ("koller-friedman", "castelo-siebes")
+def found_in_words(found: Any, score: Any, told: Sequence[Any] | None, strengths: Any, *, as_json: bool) -> str:
+    """What a search found, with what explains its edges and how often they are found, for a person or a program."""
+    if not as_json:
+        return "\n".join(map(str, [found, *(f"\n{t}" for t in told or ()), *([] if strengths is None else [f"\n{strengths!r}"])]))
+    facts = {
+        **found.to_dict(),
+        **({} if score is None else {"score_name": repr(score)}),
+        **({"explanations": [t.to_dict() for t in told]} if told is not None else {}),
+    }
+    return json.dumps(facts | ({} if strengths is None else {"bootstrap": strengths.to_dict()}), ensure_ascii=False)
 
 
 def independence_of(word: str | None) -> Any:
-    """A test of independence; that of tables counts what is not empty, as PC does by itself.
-
-    >>> independence_of("chi2"), independence_of("likelihood-ratio")
-    (ChiSquared(adjusted=True), LikelihoodRatio())
-    """
+    """A test of independence; that of tables counts what is not empty, as PC does by itself."""
     if word is None:
         return None
     test = look_up("tests", word.strip().lower(), f"the --test {word!r}")
@@ -304,31 +318,22 @@ def independence_of(word: str | None) -> Any:
 
 
 def number_of(text: str, what: str) -> float:
-    """A number that stands in a word.
-
-    >>> number_of("0.5", "the score ebic:0.5")
-    0.5
-    """
+    """A number that stands in a word."""
     try:
         return float(text)
     except ValueError:
         raise SufficeError(f"{what} has no number {text!r}") from None
 
 
-def with_structure_prior(score: Any, words: str | None, beliefs: Sequence[str]) -> Any:
-    """The score with a structure prior: `koller-friedman`, or `castelo-siebes:0.1` with beliefs `A,B=0.9` in edges.
+def with_structure_prior(score: Any, said: str | None, beliefs: Sequence[str]) -> Any:
+    """The score with a structure prior: `koller-friedman`, or `castelo-siebes:0.1` with beliefs `A,B=0.9` in edges."""
+    from suffice.cli import words
 
-    >>> from suffice import BIC
-    >>> with_structure_prior(BIC(), "koller-friedman", [])
-    GraphPosterior(score=BIC(), prior=KollerFriedman())
-    >>> with_structure_prior(BIC(), None, ["a -> b=0.9"]).prior.beliefs
-    {('a', 'b'): 0.9}
-    """
-    if words is None and not beliefs:
+    if said is None and not beliefs:
         return score
-    word, colon, number = (words or "castelo-siebes").strip().lower().partition(":")
-    if word not in STRUCTURE_PRIORS:
-        raise SufficeError(f"--structure-prior is koller-friedman or castelo-siebes:0.1, not {words!r}")
+    word, colon, number = (said or "castelo-siebes").strip().lower().partition(":")
+    if word not in ("koller-friedman", "castelo-siebes"):
+        raise SufficeError(f"--structure-prior is koller-friedman or castelo-siebes:0.1, not {said!r}")
     if word == "koller-friedman":
         if colon or beliefs:
             raise SufficeError("--structure-prior koller-friedman takes no number and no --belief; castelo-siebes does")
@@ -336,9 +341,9 @@ def with_structure_prior(score: Any, words: str | None, beliefs: Sequence[str]) 
     given: dict[Edge, float] = {}
     for text in beliefs:
         edge, equals, p = text.rpartition("=")
-        for pair in edges_of([edge], "--belief") if equals else ():
+        for pair in words.edges_of([edge], "--belief") if equals else ():
             given[pair] = number_of(p, f"--belief {text}")
     if len(given) < len(beliefs):
         raise SufficeError("--belief takes an edge and its probability, as in 'A,B=0.9' or 'A -> B=0.9'")
-    others = {"others": number_of(number, f"--structure-prior {words}")} if colon else {}
+    others = {"others": number_of(number, f"--structure-prior {said}")} if colon else {}
     return GraphPosterior(score, CasteloSiebes(given, **others))

@@ -10,8 +10,8 @@ from typing import Annotated
 from typer import Argument, Option
 
 from suffice.cli.arguments import AsJson
-from suffice.errors import SufficeError
-from suffice.output.terminal import console, say, working
+from suffice.errors import SufficeError, say
+from suffice.output.terminal import console, working
 from suffice.registry import command
 
 

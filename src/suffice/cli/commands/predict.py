@@ -11,8 +11,8 @@ from typer import Argument, BadParameter, Option
 
 from suffice.basis.libraries import pa
 from suffice.cli.arguments import By, Keep, Model, Order, RowsOut, TextOptions, Unknown, with_options
-from suffice.errors import SufficeError, quantity
-from suffice.output.terminal import say, working
+from suffice.errors import SufficeError, quantity, say
+from suffice.output.terminal import working
 from suffice.registry import command
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def predict_command(
     impossible under the network. Of a restricted Boltzmann machine, the columns are the probabilities of its hidden units; of a
     conditional random field, the labels of each step of sequences.
     """
-    from suffice.cli import inputs
-    from suffice.cli.words import vocabulary as words
+    from suffice.cli import inputs, models, words
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
     from suffice.models.rows.predict import measures, predictions
@@ -61,14 +60,14 @@ def predict_command(
     read = TextOptions(**options)
     data = inputs.text_path(data, read)
     inputs.checked_out(out, data)
-    opened = inputs.model_of(model)
-    strange = words.choice(words.GAPS, unknown, "--unknown")
-    if unknown != "refuse" and opened.file_kind in inputs.NO_ANSWERS:
+    opened = models.model_of(model)
+    strange = inputs.choice(inputs.GAPS, unknown, "--unknown")
+    if unknown != "refuse" and opened.file_kind in models.NO_ANSWERS:
         raise SufficeError("--unknown is for networks: leave it out")
-    if interval is not None and opened.file_kind in inputs.NO_ANSWERS:
+    if interval is not None and opened.file_kind in models.NO_ANSWERS:
         raise SufficeError("--interval is for networks: leave it out")
     if opened.file_kind == "crf":
-        return _label_sequences(opened, data, target, out, by=by, order=order, keep=keep, read=read)
+        return _label_sequences(opened, data, target, out, by, order, keep, read)
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds no model of sequences: leave --by and --order out")
     if opened.file_kind == "rbm":
@@ -76,7 +75,7 @@ def predict_command(
     if target is None:
         raise BadParameter("a network needs the variable to predict", param_hint="--target")
     how = words.sampler_of(method)
-    bn = inputs.network_of(model, "suffice decode, smooth or filter infer what it hides, suffice forecast what comes next")
+    bn = models.network_of(model, "suffice decode, smooth or filter infer what it hides, suffice forecast what comes next")
     measures(bn, target)
     rows = rows_of(data, missing=inputs.missing_words(read.missing))
     kept = inputs.kept_columns(keep, rows.columns, _names(bn, target, interval), "the prediction")
@@ -113,16 +112,15 @@ def impute_command(
 
     Columns that the network does not know stay as they are. Rows that are impossible under the network keep their gaps.
     """
-    from suffice.cli import inputs
-    from suffice.cli.words import vocabulary as words
+    from suffice.cli import inputs, models
     from suffice.engines.scan import rows_of
     from suffice.formats.rows import write_stream
 
     read = TextOptions(**options)
     data = inputs.text_path(data, read)
     inputs.checked_out(out, data)
-    bn = inputs.network_of(model, "suffice decode, smooth or filter infer its missing cells")
-    strange = words.choice(words.GAPS, unknown, "--unknown")
+    bn = models.network_of(model, "suffice decode, smooth or filter infer its missing cells")
+    strange = inputs.choice(inputs.GAPS, unknown, "--unknown")
     rows = rows_of(data, missing=inputs.missing_words(read.missing))
     if draws is not None and DRAW in rows.columns:
         raise SufficeError(f"the rows have a column {DRAW!r}, and so the draws cannot be numbered in one: leave --draws out")
@@ -141,16 +139,24 @@ DRAW = "draw"
 """The column that numbers the tables of multiple imputation."""
 
 
-def _label_sequences(crf: Any, data: str, target: str | None, out: str | None, **asked: Any) -> None:
-    from suffice.cli.kinds.labels import predict_labels
+def _label_sequences(
+    crf: Any, data: str, target: str | None, out: str | None, by: str | None, order: str | None, keep: Any, read: TextOptions
+) -> None:
+    """The best labels of each sequence and the probability of each label, as columns beside those that are kept."""
+    from suffice.cli import inputs
+    from suffice.cli.labels import with_sentences
     from suffice.formats.rows import write_stream
 
     if target not in (None, crf.label):
         raise SufficeError(f"this model labels {crf.label!r}: leave --target out")
-    columns, told = predict_labels(crf, data, **asked)
-    write_stream([pa.table(columns)], out)
+    table, by = with_sentences(data, by, (crf.label, *crf.linear_chain.columns))
+    steps = inputs.sequences_of(inputs.data_of(table, read), by, order)
+    with working("labelling"):
+        labels, shares = crf.predict(steps), crf.predict_proba(steps)
+    columns = {crf.label: pa.array(labels), **{f"P({crf.label}={name})": shares[name] for name in crf.labels}}
+    write_stream([pa.table({**inputs.beside(table, (by, order), keep, list(columns)), **columns})], out)
     if out is not None:
-        say(f"{told} predicted; written to {out}")
+        say(f"{crf.label} of {steps.n_steps:,} steps predicted; written to {out}")
 
 
 def _hidden_units(machine: Any, data: str, target: str | None, out: str | None, keep: Any, missing: Any) -> None:
@@ -197,7 +203,6 @@ def _table(bn: BayesNet, target: str, found: Prediction) -> pa.Table:
 
 def _empty(bn: BayesNet, target: str, kept: Sequence[str], interval: float | None) -> pa.Table:
     """What is written where there are no rows: the header."""
-
     from suffice.models.rows.predict import Prediction, measures
 
     none = {n: pa.array([], pa.string()) for n in kept}

@@ -24,7 +24,7 @@ from suffice.registry import command
 from suffice.variables import Finite
 
 if TYPE_CHECKING:
-    from suffice.cli.words.question import WrittenQuestion
+    from suffice.cli.question import WrittenQuestion
     from suffice.models.networks import BayesNet
 
 
@@ -57,8 +57,7 @@ def query(
     as_json: AsJson = False,
 ) -> None:
     """Ask a network: probabilities given evidence, most probable states, effects of interventions."""
-    from suffice.cli import inputs
-    from suffice.cli.words import vocabulary as words
+    from suffice.cli import models, words
     from suffice.models.parts.closed_forms import NoFormula
 
     how = words.sampler_of(method)
@@ -69,13 +68,13 @@ def query(
     if time_limit is not None and not (marginals and interval is not None):
         raise SufficeError("--time-limit is for the intervals of all nodes: give it with --all and --interval")
     asked = _question_of(question, mpe=mpe, marginals=marginals)
-    bn = inputs.network_of(model, "suffice decode, smooth, filter and forecast ask it about sequences")
-    set_to = inputs.settings_of(bn, do or [], "--do")
-    if set_to and hasattr(inputs.model_of(model), "graph"):
+    bn = models.network_of(model, "suffice decode, smooth, filter and forecast ask it about sequences")
+    set_to = models.settings_of(bn, do or [], "--do")
+    if set_to and hasattr(models.model_of(model), "graph"):
         raise SufficeError(f"{model} holds a network without arrows, which says nothing of causes: --do needs arrows")
     if set_to:
         bn = bn.do(set_to)
-    given = inputs.values_of(bn, asked.given)
+    given = models.values_of(bn, asked.given)
     check_states(bn, asked.targets, asked.states)
     with working("asking"), _hinting(model, mpe=mpe):
         if marginals:
@@ -115,7 +114,7 @@ def _check_options(**given: bool) -> None:
 
 
 def _question_of(text: str, *, mpe: bool, marginals: bool) -> WrittenQuestion:
-    from suffice.cli.words.question import read_evidence, read_question
+    from suffice.cli.question import read_evidence, read_question
 
     if not (mpe or marginals):
         asked = read_question(text)
@@ -148,12 +147,7 @@ def check_states(bn: BayesNet, targets: tuple[str, ...], states: States) -> None
 
 
 def in_text(answer: Any, states: States) -> str:
-    """The answer for a person; where each target has a state, the one probability, with all its digits.
-
-    >>> answer = Distribution((Finite("x", ["a", "b"]),), np.array([0.25, 0.75]))
-    >>> in_text(answer, {}) == repr(answer), in_text(answer, {"x": "b"})
-    (True, '0.75')
-    """
+    """The answer for a person; where each target has a state, the one probability, with all its digits."""
     title = repr(answer).partition("\n")[0]
     if isinstance(answer, Marginals):
         return f"{title}\n{text_table(['node', 'distribution'], [(n, in_a_line(answer[n])) for n in answer], indent='  ')}"
@@ -169,12 +163,7 @@ def in_text(answer: Any, states: States) -> str:
 
 
 def facts(answer: Any, states: States) -> dict[str, Any]:
-    """The answer for a program.
-
-    >>> answer = Distribution((Finite("x", ["a", "b"]),), np.array([0.25, 0.75]))
-    >>> facts(answer, {"x": "b"})["probabilities"]
-    [{'states': {'x': 'b'}, 'probability': 0.75}]
-    """
+    """The answer for a program."""
     if isinstance(answer, Marginals):
         return {"marginals": {n: facts(answer[n], {}) for n in answer}}
     if isinstance(answer, MostProbable):

@@ -24,22 +24,18 @@ def score(
     **options: Any,
 ) -> None:
     """How well a network and its graph, or a chain, account for data: natural logs, higher is better."""
-    from suffice.cli import inputs
+    from suffice.cli import inputs, models
     from suffice.models.chain import Chain
 
-    read, scored = arguments.WeightOptions(**options), inputs.model_of(model)
+    read, scored = arguments.WeightOptions(**options), models.model_of(model)
     if isinstance(scored, Chain):
         steps = inputs.sequences_for(scored, data, by, order, gaps, read)
         return print_facts(_chain_scores(scored, steps), as_json)
     if by is not None or order is not None:
         raise SufficeError(f"{model} holds a network of rows: --by and --order are for chains")
-    inputs.refuse_answers(model, scored)
+    models.refuse_answers(model, scored)
     rows = inputs.data_of(data, read)
-    if not hasattr(scored, "dag"):
-        from suffice.cli.kinds.undirected import scores_of
-
-        return print_facts(scores_of(scored, rows), as_json)
-    return print_facts(_scores(scored, rows), as_json)
+    return print_facts(_scores(scored, rows) if hasattr(scored, "dag") else _markov_scores(scored, rows), as_json)
 
 
 def _chain_scores(chain: Any, steps: Any) -> dict[str, Any]:
@@ -47,15 +43,32 @@ def _chain_scores(chain: Any, steps: Any) -> dict[str, Any]:
     with working("passing along the sequences"):
         log_likelihood = chain.log_likelihood(steps)
     k, shown = chain.n_parameters, [n for n in chain.variables if n in steps.columns]
+    facts = {"sequences": steps.n_sequences, "steps": steps.weight, "parameters": k}
+    facts["missing cells"] = sum(steps.missing[n] for n in shown)
+    return facts | _likelihood_scores(log_likelihood, k, steps.weight, "step")
+
+
+def _likelihood_scores(log_likelihood: float, k: int, weight: float, each: str, of: str = "") -> dict[str, float]:
+    """What a log-likelihood comes to, with so many parameters and so much weight."""
     return {
-        "sequences": steps.n_sequences,
-        "steps": steps.weight,
-        "parameters": k,
-        "missing cells": sum(steps.missing[n] for n in shown),
+        f"{of}log-likelihood": log_likelihood,
+        f"{of}nats per {each}": -log_likelihood / weight,
+        f"{of}AIC": log_likelihood - k,
+        f"{of}BIC": log_likelihood - 0.5 * k * math.log(weight),
+    }
+
+
+def _markov_scores(net: Any, rows: Any) -> dict[str, Any]:
+    """How well a Markov network accounts for data, and, of what it was fitted to, how far it is from the table itself."""
+    seen = net.summary(rows)
+    log_likelihood = net.log_likelihood(seen)
+    return {
+        "rows": seen.weight,
+        "parameters": net.n_parameters,
         "log-likelihood": log_likelihood,
-        "nats per step": -log_likelihood / steps.weight,
-        "AIC": log_likelihood - k,
-        "BIC": log_likelihood - 0.5 * k * math.log(steps.weight),
+        "nats per row": -log_likelihood / seen.weight,
+        "AIC": net.aic(seen),
+        "BIC": net.bic(seen),
     }
 
 
@@ -92,16 +105,10 @@ def _observed_scores(bn: Any, rows: Any) -> dict[str, Any]:
     """How well a network accounts for what is observed of incomplete rows."""
     with working("summing over missing cells"):
         log_likelihood = bn.log_likelihood(rows)
-    return {
-        "rows": rows.weight,
-        "parameters": bn.n_parameters,
-        "missing cells": sum(rows.missing.values()),
-        "network: log-likelihood": log_likelihood,
-        "network: nats per row": -log_likelihood / rows.weight,
-        "network: AIC": log_likelihood - bn.n_parameters,
-        "network: BIC": log_likelihood - 0.5 * bn.n_parameters * math.log(rows.weight),
-        "graph": "its scores need complete rows; the log-likelihood is that of the cells that are there",
-    }
+    known = {"rows": rows.weight, "parameters": bn.n_parameters, "missing cells": sum(rows.missing.values())}
+    scores = _likelihood_scores(log_likelihood, bn.n_parameters, rows.weight, "row", "network: ")
+    said = "its scores need complete rows; the log-likelihood is that of the cells that are there"
+    return {**known, **scores, "graph": said}
 
 
 def _graph_scores(bn: Any, known: Any, families: Any, *, evidence: bool) -> dict[str, float]:

@@ -13,8 +13,8 @@ from typer import Option
 
 from suffice.basis.libraries import pa, pc
 from suffice.cli.arguments import Chained, Interval, Keep, StepOptions, Steps, with_options
-from suffice.errors import SufficeError, quantity
-from suffice.output.terminal import say, working
+from suffice.errors import SufficeError, quantity, say
+from suffice.output.terminal import working
 from suffice.registry import command
 
 
@@ -107,13 +107,13 @@ def _paths_table(paths: Sequence[Any], steps: Any) -> pa.Table:
 
 def _asked_about(model: str, data: str, options: dict[str, Any]) -> tuple[StepOptions, str, Any, Any]:
     """The options of steps, the path of the rows, the chain, and the rows as its sequences."""
-    from suffice.cli import inputs
+    from suffice.cli import inputs, models
     from suffice.models.chain import Chain
 
     read = StepOptions(**options)
     path = inputs.text_path(data, read)
     inputs.checked_out(read.out, path)
-    if not isinstance(chain := inputs.model_of(model), Chain):
+    if not isinstance(chain := models.model_of(model), Chain):
         raise SufficeError(f"{model} holds a network of rows, not a chain: ask it with suffice predict or suffice query")
     return read, path, chain, inputs.sequences_for(chain, path, read.by, read.order, read.gaps, read)
 
@@ -125,14 +125,11 @@ def _write_answers(
     from suffice.cli import inputs
     from suffice.formats.rows import write_stream
 
-    known = {} if beside is None else inputs.beside(beside, (read.by, read.order), keep, answers.column_names)
-    n_rows = write_stream([pa.table({**known, **{n: _without_nan(answers[n]) for n in answers.column_names}})], read.out)
+    columns = {} if beside is None else inputs.beside(beside, (read.by, read.order), keep, answers.column_names)
+    for name in answers.column_names:
+        columns[name] = cells = answers[name]
+        if pa.types.is_floating(cells.type):  # a mean of what may be anything is no number: an empty cell
+            columns[name] = pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)
+    n_rows = write_stream([pa.table(columns)], read.out)
     if read.out is not None:
         say(f"{told}: {quantity(n_rows, 'row')} written to {read.out}")
-
-
-def _without_nan(cells: Any) -> Any:
-    """Numbers that there are none of, such as means of what may be anything, as empty cells."""
-    if not pa.types.is_floating(cells.type):
-        return cells
-    return pc.if_else(pc.is_nan(cells), pa.scalar(None, cells.type), cells)

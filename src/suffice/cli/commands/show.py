@@ -1,4 +1,5 @@
-"""The commands that look at a model: `suffice show`, `draw` and `explore`; and `convert`, which changes its format."""
+"""The commands of one model, or two: `suffice show`, `draw`, `explore`, `report`, `sample` and `compare`; and `convert`, which
+changes its format."""
 
 from __future__ import annotations
 
@@ -6,9 +7,10 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from suffice.cli.arguments import AsJson, Do, Model
-from suffice.errors import SufficeError, listing, nearest
-from suffice.output.terminal import say
+from suffice.cli import arguments
+from suffice.cli.arguments import ARROWS, AsJson, Do, Model, Options, RowsOut
+from suffice.errors import SufficeError, listing, nearest, quantity, say
+from suffice.output.terminal import print_facts, working
 from suffice.registry import command
 
 FEW = 12
@@ -24,17 +26,17 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Print a network: its nodes, with the coefficients of regressions, or the distributions of some; of a chain its tables."""
-    from suffice.cli import inputs
+    from suffice.cli import models
     from suffice.formats.registry import json_of
     from suffice.models.chain import Chain
 
-    bn = inputs.model_of(model)
-    if bn.file_kind in inputs.NO_ANSWERS and (node or dot):
-        inputs.refuse_answers(model, bn)
+    bn = models.model_of(model)
+    if bn.file_kind in models.NO_ANSWERS and (node or dot):
+        models.refuse_answers(model, bn)
     if bn.file_kind == "crf" and not as_json:
-        from suffice.cli.kinds.labels import show_weights
-
-        return print(f"{bn!r}\n\n{show_weights(bn, top)}")
+        columns = (list(bn.weights[name])[:top] for name in ("attribute", "label", "weight"))
+        largest = (f"{weight:12.6f}  {attribute} -> {label}" for attribute, label, weight in zip(*columns, strict=True))
+        return print(repr(bn), "", *largest, sep="\n")
     names = node or []
     if lacking := [n for n in names if n not in bn]:
         what = "chain" if isinstance(bn, Chain) else "network"
@@ -87,27 +89,27 @@ def draw(
 
 def _model_or_graph(text: str) -> Any:
     """A model, or a graph that is written down."""
-    from suffice.cli import inputs
+    from suffice.cli import models
 
-    if any(arrow in text for arrow in ("->", "<-", "→", "←")):
-        return inputs.graph_of(text)[0]
-    model = inputs.model_of(text)
+    if any(arrow in text for arrow in ARROWS):
+        return models.graph_of(text)[0]
+    model = models.model_of(text)
     if not hasattr(model, "picture"):
-        raise SufficeError(f"{text} holds {inputs.NO_ANSWERS.get(model.file_kind, 'a model')}: it has no graph to draw")
+        raise SufficeError(f"{text} holds {models.NO_ANSWERS.get(model.file_kind, 'a model')}: it has no graph to draw")
     return model
 
 
 def _beliefs(text: str, shown: Any, given: list[str], do: list[str], interval: float) -> dict[str, Any]:
     """What the picture is asked for beside the graph."""
-    from suffice.cli import inputs
+    from suffice.cli import models
 
     if not hasattr(shown, "marginals"):
         if given or do:
             raise SufficeError(f"--given and --do are asked of a network: {text} has no beliefs about single rows")
         return {}
-    asked: dict[str, Any] = {"given": inputs.settings_of(shown, given, "--given") or None}
+    asked: dict[str, Any] = {"given": models.settings_of(shown, given, "--given") or None}
     if hasattr(shown, "dag"):
-        return {**asked, "do": inputs.settings_of(shown, do, "--do") or None, "interval": interval or None}
+        return {**asked, "do": models.settings_of(shown, do, "--do") or None, "interval": interval or None}
     if do:
         raise SufficeError(f"{text} holds a network without arrows, which says nothing of causes: --do needs arrows")
     return asked
@@ -132,13 +134,99 @@ def explore(
         page.wait()
 
 
+@command("report")
+@arguments.with_options(arguments.WeightOptions)
+def report(
+    model: Model,
+    data: Annotated[
+        str | None, Argument(metavar="[DATA]", help="rows that it was learned from, or others: .csv .csv.gz .parquet")
+    ] = None,
+    *,
+    out: Annotated[str, Option("--out", "-o", metavar="FILE", help="where the report goes: one HTML file")],
+    held_out: Annotated[
+        str | None,
+        Option(
+            metavar="DATA2",
+            help="rows that the model was not fitted from, to judge it by; else a fifth of DATA is set aside, and what is "
+            "fitted again from the rest is judged",
+        ),
+    ] = None,
+    **options: Any,
+) -> None:
+    """Write what a model is, what it was learned from and how well it predicts into one HTML file, which loads nothing."""
+    from suffice.cli import inputs, models
+
+    models.check_report(Options(report=out, out=None, dry_run=False))
+    shown = models.model_of(model)
+    if (kind := shown.file_kind) in models.NO_ANSWERS:
+        raise SufficeError(f"{model} holds {models.NO_ANSWERS[kind]}; there is no report of it")
+    read = arguments.WeightOptions(**options)
+    rows, others = (None if path is None else inputs.data_of(path, read) for path in (data, held_out))
+    models.write_report(out, shown, rows, held_out=others)
+
+
+@command("sample")
+def sample(
+    model: Model,
+    n: Annotated[int, Option("-n", help="how many rows; of a chain, how many sequences", min=0)],
+    out: RowsOut = None,
+    length: Annotated[int | None, Option(help="of a chain: how many steps each sequence has", min=1)] = None,
+    seed: Annotated[int | None, Option(help="the same seed gives the same rows", min=0)] = None,
+) -> None:
+    """Draw rows from a network, or sequences from a chain."""
+    from suffice.cli import models
+    from suffice.formats.rows import checked_rows_path, write_stream
+    from suffice.models.chain import Chain
+
+    if out:
+        checked_rows_path(out)
+    drawn = models.model_of(model)
+    if drawn.file_kind == "crf":
+        models.refuse_answers(model, drawn)
+    if isinstance(drawn, Chain) is (length is None):
+        instead = "a chain: give --length, the steps of a sequence" if length is None else "a network of rows: leave --length out"
+        raise SufficeError(f"{model} holds {instead}")
+    with working(f"drawing {n:,} {'rows' if length is None else 'sequences'}"):
+        rows = drawn.sample(n, seed=seed) if length is None else drawn.sample(n, length, seed)
+    write_stream([rows], out)
+    if out:
+        say(f"{quantity(rows.num_rows, 'row')} of {quantity(rows.num_columns, 'column')} written to {out}")
+
+
+@command("compare")
+def compare(
+    truth: Annotated[str, Argument(metavar="TRUTH", help="a network or a graph")],
+    learned: Annotated[str, Argument(metavar="LEARNED", help="a network or a graph")],
+    as_json: AsJson = False,
+) -> None:
+    """Compare two graphs, and two networks' distributions where both have parameters."""
+    from suffice.cli import models
+    from suffice.graphs import Template
+    from suffice.graphs import compare as compared
+    from suffice.models.divergence import kl
+
+    (a, p), (b, q) = (models.graph_of(text) for text in (truth, learned))
+    for text, graph in ((truth, a), (learned, b)):
+        if isinstance(graph, Template):
+            raise SufficeError(
+                f"{text} holds a chain, and networks are compared: suffice score says how well each accounts for data"
+            )
+    facts = compared(a, b).to_dict()
+    if p is not None and q is not None:
+        try:
+            facts["KL(truth || learned), nats"] = kl(p, q)
+        except SufficeError as error:
+            say(f"note: no divergence of the distributions: {error.in_options()}")
+    print_facts(facts, as_json)
+
+
 @command("convert")
 def convert(source: Annotated[str, Argument(metavar="IN")], target: Annotated[str, Argument(metavar="OUT")]) -> None:
     """Read a network in one format and write it in another; the suffixes say which. Chains are written as .json."""
-    from suffice.cli import inputs
+    from suffice.cli import models
     from suffice.formats import writable, write
 
     writable(target)
-    bn = inputs.model_of(source)
+    bn = models.model_of(source)
     write(bn, target)
     say(f"{bn._headline()}; written to {target}")

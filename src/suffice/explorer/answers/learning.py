@@ -7,14 +7,14 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from suffice.errors import SufficeError, notes_kept
-from suffice.explorer.code import Origin, options
-from suffice.explorer.requests.calls import Call
+from suffice.explorer.calls import Call
+from suffice.explorer.code import Origin, found_prior, in_csv, method_of, options, python_of, score_of
+from suffice.explorer.code import choices as offered
 from suffice.explorer.shelf import Busy, HeldModel, HeldTable, NotHeld, Shelf
-from suffice.explorer.words import choices as offered
-from suffice.explorer.words import found_prior, in_csv, method_of, python_of, score_of
 from suffice.iteration import TraceStep
 
 OFTEN = 0.05
@@ -51,12 +51,12 @@ class LearningJob:
     def stop(self) -> None:
         self._stop = True
 
-    def run(self, work: Callable[[], HeldModel]) -> None:
+    def run(self, work: Callable[[LearningJob], HeldModel]) -> None:
         """Do the work, and say how it ended."""
         model, error = None, None
         try:
             with notes_kept() as notes:
-                model = work()
+                model = work(self)
             model.notes = tuple(dict.fromkeys([*model.notes, *(str(note) for note in notes)]))
         except SufficeError as refusal:
             error = str(refusal)
@@ -80,7 +80,7 @@ def learn(request: Call) -> dict[str, Any]:
     plan = LearnPlan.of(request, table)
     if request.part("dry_run", bool, False):
         return plan.cost()
-    return start(request.shelf, "learn", table, lambda job: lambda: plan.learn(request.shelf, job)).facts()
+    return start(request.shelf, "learn", table, partial(plan.learn, request.shelf)).facts()
 
 
 def strengths(request: Call) -> dict[str, Any]:
@@ -93,12 +93,9 @@ def strengths(request: Call) -> dict[str, Any]:
         raise SufficeError(f"the number of resamples is from 1 to {MOST_RESAMPLES:,}, not {n}")
     rows = model.network.rows(table.data)
 
-    def work(job: LearningJob) -> Callable[[], HeldModel]:
-        def start_bootstrap() -> HeldModel:
-            model.strengths = bootstrap(rows, n=n, progress=job.watch)
-            return model
-
-        return start_bootstrap
+    def work(job: LearningJob) -> HeldModel:
+        model.strengths = bootstrap(rows, n=n, progress=job.watch)
+        return model
 
     return start(request.shelf, "bootstrap", table, work).facts()
 
@@ -116,13 +113,13 @@ def job(shelf: Shelf, id: str) -> LearningJob:
     return found
 
 
-def start(shelf: Shelf, kind: str, table: HeldTable, work: Callable[[LearningJob], Callable[[], HeldModel]]) -> LearningJob:
+def start(shelf: Shelf, kind: str, table: HeldTable, work: Callable[[LearningJob], HeldModel]) -> LearningJob:
     """Start a job, if none is running."""
     with shelf.lock:
         if shelf.job is not None and shelf.job.end is None:
             raise Busy("a job is running, and there is one at a time: wait for it, or stop it")
         shelf.job = LearningJob(shelf.new_id("j"), kind, table.id)
-    threading.Thread(target=shelf.job.run, args=(work(shelf.job),), name=f"suffice {kind}", daemon=True).start()
+    threading.Thread(target=shelf.job.run, args=(work,), name=f"suffice {kind}", daemon=True).start()
     started: LearningJob = shelf.job
     return started
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import SchemaError, SufficeError, nearest, notes_kept
-from suffice.explorer.code import Origin
-from suffice.explorer.requests.calls import Call
+from suffice.explorer.calls import Call
+from suffice.explorer.code import Origin, in_csv
 from suffice.explorer.shelf import HeldModel, HeldTable
-from suffice.explorer.words import in_csv
 from suffice.variables import Bins, Count, Finite, Real
 
 MOST_STATES = 200

@@ -28,9 +28,8 @@ from suffice.families.protocol.cpd import frame
 from suffice.families.protocol.family import Array, Estimate, Mode, split
 from suffice.registry import find
 from suffice.statistics import Moments, Request
-from suffice.statistics.counts import checked_cells, describe, freeze, n_configurations, sizes
+from suffice.statistics.counts import array_of, checked_cells, describe, flat, freeze, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
-from suffice.statistics.file import array_of, flat
 from suffice.variables import Distributed, Finite, Variable
 
 Ints = npt.NDArray[np.int64]

@@ -25,8 +25,7 @@ from suffice.families.priors.empirical_bayes import LOWEST, checked_strength, co
 from suffice.families.priors.priors import same_rows
 from suffice.families.protocol.family import Array, Node, Prior, all_finite, in_order, prior_of
 from suffice.statistics import Counts, Statistics
-from suffice.statistics.counts import checked_cells, n_configurations, sizes
-from suffice.statistics.file import array_of, flat
+from suffice.statistics.counts import array_of, checked_cells, flat, n_configurations, sizes
 from suffice.variables import Finite, Real, Variable
 
 

@@ -21,8 +21,7 @@ from suffice.exponential.arithmetic.values import Interval
 from suffice.output.display import Rows, Tabular
 from suffice.registry import Named
 from suffice.statistics import Request, Statistics
-from suffice.statistics.counts import checked_cells, n_configurations, sizes
-from suffice.statistics.file import array_of, flat
+from suffice.statistics.counts import array_of, checked_cells, flat, n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]

@@ -31,8 +31,7 @@ from suffice.families.design import (
 from suffice.families.parameter_draws import Coefficients
 from suffice.families.protocol.family import Array, Columns, Cpd, Interval
 from suffice.registry import find_type, type_of
-from suffice.statistics.counts import checked_cells, freeze, sizes
-from suffice.statistics.file import array_of, flat
+from suffice.statistics.counts import array_of, checked_cells, flat, freeze, sizes
 from suffice.variables import Finite, Variable
 
 

@@ -164,11 +164,7 @@ def check_network(
 
 
 def many_parents(variables: Sequence[Finite]) -> str:
-    """What is said of a variable, the first, that has more parents than can be read: with the size of its table.
-
-    >>> many_parents([Finite(f"x{i}", ["a", "b"]) for i in range(40)])
-    "variable 'x0' has 39 parents, and so 1,099,511,627,776 numbers (8.0 TiB); at most 31 parents can be read"
-    """
+    """What is said of a variable, the first, that has more parents than can be read: with the size of its table."""
     n = math.prod(v.n_states for v in variables[:64])
     size = f"{n:,} numbers ({bytes_in_words(8.0 * n)})" if len(variables) <= 64 else f"{float(n):.3g} numbers or more"
     told = f"variable {show(variables[0].name)} has {len(variables) - 1} parents, and so {size}"

@@ -179,11 +179,7 @@ def numbers(words: Sequence[str]) -> Array:
 
 
 def quote(text: str) -> str:
-    """A name as a quoted string.
-
-    >>> print(quote('6" pipe'))
-    "6\\" pipe"
-    """
+    """A name as a quoted string."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + plain.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
 
@@ -192,11 +188,7 @@ IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Spelling:
-    """How a format writes names: as they are if they are plain words and not words of its own, otherwise quoted.
-
-    >>> print(*map(Spelling(IDENTIFIER, {"node"}), ["x", "x y", "node"]))
-    x "x y" "node"
-    """
+    """How a format writes names: as they are if they are plain words and not words of its own, otherwise quoted."""
 
     def __init__(self, plain: re.Pattern[str], words: Collection[str]) -> None:
         self._plain, self._words = plain, frozenset(words)
@@ -211,11 +203,7 @@ class Spelling:
 
 
 def show(text: str, limit: int = 60) -> str:
-    """A name for a sentence, cut if it is long.
-
-    >>> show("asia")
-    "'asia'"
-    """
+    """A name for a sentence, cut if it is long."""
     return repr(text if len(text) <= limit else text[:limit] + "…")
 
 

@@ -33,7 +33,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -50,65 +50,12 @@ from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.parts.sharing import alike, seen_together, shared_in
 from suffice.registry import find_type
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.counts import sizes
-from suffice.statistics.file import (
-    StatisticsParts,
-    checked_parts,
-    derived_from_dict,
-    derived_to_dict,
-    variable_from_dict,
-    variable_to_dict,
-)
-from suffice.statistics.file import array_of as array_of
-from suffice.statistics.file import flat as flat
+from suffice.statistics.counts import array_of, flat, sizes
+from suffice.statistics.file import StatisticsParts, checked_parts, derived_from_dict, derived_to_dict
 from suffice.statistics.suppression import Suppression
-from suffice.variables import Count, Finite, Variable, by_name
+from suffice.variables import Count, Finite, Variable, by_name, variable_from_dict, variable_to_dict
 
 VERSION = 1
-T = TypeVar("T")
-
-
-def read_as(text: str, kind: str, what: str, make: Callable[[dict[str, Any]], T]) -> T:
-    """What is made of a JSON text of this kind; `what` is what an error calls it.
-
-    >>> read_as('{"suffice": "coin", "version": 1, "side": "head"}', "coin", "coin", lambda d: d["side"])
-    'head'
-    """
-    try:
-        d = json.loads(text)
-        unicode_only(text, d)
-        if not isinstance(d, dict) or d.get("suffice") != kind:
-            raise FormatError(f"this JSON is not a {what} of Suffice")
-        if d.get("version") != VERSION:
-            raise FormatError(
-                f"this {what} was written by another version of Suffice (format {d.get('version')!r}, known {VERSION})"
-            )
-        with np.errstate(all="ignore"):  # numbers that are too large are refused, without a warning before
-            return make(d)
-    except SufficeError:
-        raise
-    except json.JSONDecodeError as error:
-        raise FormatError(f"this is not JSON: {error.msg}", line=error.lineno) from None
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError) as error:
-        raise FormatError(f"this {what} is incomplete or damaged ({type(error).__name__}: {error})") from None
-
-
-def unicode_only(text: str, content: object) -> None:
-    r"""Refuse JSON with half a character in it, which an escape can write and nothing else can hold.
-
-    >>> unicode_only('"\\ud83d\\ude00"', "\U0001f600")
-    """
-    if "\\ud" in text.lower():
-        try:
-            json.dumps(content, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise FormatError("this file holds text that is not Unicode: half of a surrogate pair") from None
-
-
-def with_distributions(variables: Mapping[str, Variable], cpds: Mapping[str, Any]) -> dict[str, Variable]:
-    """The variables, with the families that were chosen for their nodes."""
-    kinds = {n: find_type("cpds", d["type"]) for n, d in cpds.items()}
-    return {n: v if kinds.get(n) is None else kinds[n].variable_of(cpds[n], v) for n, v in variables.items()}
 
 
 def cpd_from_dict(
@@ -217,16 +164,36 @@ ESTIMATES = {"mean": Mean(), "mode": Mode()}
 
 def write(model: Any) -> str:
     """The text of a model of any kind."""
-    module = import_module(f"suffice.formats.json.{MODULES[model.file_kind]}")
-    d = {"suffice": model.file_kind, "version": VERSION, **module.content(model)}
+    _, content_of, _ = import_module(f"suffice.formats.json.{MODULES[model.file_kind]}").KNOWN[model.file_kind]
+    d = {"suffice": model.file_kind, "version": VERSION, **content_of(model)}
     return json.dumps(d, ensure_ascii=False, allow_nan=False)
 
 
 def read(text: str, kind: str = "bayes_net") -> Any:
     """The model of a kind that `write` wrote; a kind that is not known is refused as that of networks."""
     kind = kind if kind in MODULES else "bayes_net"
-    what, make = import_module(f"suffice.formats.json.{MODULES[kind]}").READERS[kind]
-    return read_as(text, kind, what, make)
+    what, _, make = import_module(f"suffice.formats.json.{MODULES[kind]}").KNOWN[kind]
+    try:
+        d = json.loads(text)
+        if "\\ud" in text.lower():  # half a character, which an escape can write and nothing else can hold
+            try:
+                json.dumps(d, ensure_ascii=False).encode()
+            except UnicodeEncodeError:
+                raise FormatError("this file holds text that is not Unicode: half of a surrogate pair") from None
+        if not isinstance(d, dict) or d.get("suffice") != kind:
+            raise FormatError(f"this JSON is not a {what} of Suffice")
+        if d.get("version") != VERSION:
+            raise FormatError(
+                f"this {what} was written by another version of Suffice (format {d.get('version')!r}, known {VERSION})"
+            )
+        with np.errstate(all="ignore"):  # numbers that are too large are refused, without a warning before
+            return make(d)
+    except SufficeError:
+        raise
+    except json.JSONDecodeError as error:
+        raise FormatError(f"this is not JSON: {error.msg}", line=error.lineno) from None
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError) as error:
+        raise FormatError(f"this {what} is incomplete or damaged ({type(error).__name__}: {error})") from None
 
 
 def content(bn: BayesNet) -> dict[str, Any]:
@@ -246,7 +213,9 @@ def content(bn: BayesNet) -> dict[str, Any]:
 
 
 def _network(d: dict[str, Any]) -> BayesNet:
-    variables = with_distributions(by_name([variable_from_dict(v) for v in d["variables"]]), d["cpds"])
+    variables = by_name([variable_from_dict(v) for v in d["variables"]])
+    kinds = {n: find_type("cpds", cpd["type"]) for n, cpd in d["cpds"].items()}
+    variables |= {n: kinds[n].variable_of(d["cpds"][n], v) for n, v in variables.items() if kinds.get(n) is not None}
     dag = Dag(d["parents"], nodes=list(variables))
     prior = None if d["prior"] is None else prior_from_dict(d["prior"])
     statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], variables)
@@ -283,10 +252,10 @@ def _change_values(values: Any, change: Callable[[Any], Any]) -> Any:
     return [_change_values(v, change) for v in values] if isinstance(values, (list, tuple)) else values
 
 
-READERS = {"bayes_net": ("network", _network)}
-MODULES = {"bayes_net": "model", "chain": "chain", "crf": "crf", "rbm": "rbm"}
-MODULES |= dict.fromkeys(("markov_net", "gaussian_markov_net"), "markov")
-"""The module that has the `content` of each kind of model, and what errors call it and makes it of that again (`READERS`)."""
+KNOWN = {"bayes_net": ("network", content, _network)}
+MODULES = {"bayes_net": "model", **dict.fromkeys(("chain", "crf"), "chains")}
+MODULES |= dict.fromkeys(("markov_net", "gaussian_markov_net", "rbm"), "undirected")
+"""The module that knows each kind of model (`KNOWN`): what errors call it, what is written of it, and what makes it of that."""
 
 
 class Json(Format):

@@ -20,7 +20,8 @@ from suffice.errors import FitError, FormatError, GraphError, bytes_in_words, li
 from suffice.errors.remedies import as_regression
 from suffice.families import has_family
 from suffice.graphs import Dag
-from suffice.graphs.paths import Links, chain, find_cycle, links, reach, shortest_path, topological_order
+from suffice.graphs.directed import topological_order
+from suffice.graphs.paths import Links, chain, find_cycle, links, reach, shortest_path
 from suffice.graphs.text import Edge, all_nodes, checked_name, is_networkx, read_directed, read_pairs, show
 from suffice.variables import Finite, Real, Variable
 

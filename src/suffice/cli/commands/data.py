@@ -1,4 +1,5 @@
-"""The commands of statistics without rows: `suffice gather`, of one site, and `suffice merge`, of several."""
+"""The commands of data: `suffice schema`, what columns are taken for, `missing`, what is not there; `gather`, the statistics of
+one site, and `merge`, of several."""
 
 from __future__ import annotations
 
@@ -9,14 +10,50 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from suffice.cli import arguments
-from suffice.errors import SufficeError, bytes_in_words, quantity
-from suffice.output.terminal import say, working
+from suffice.errors import SufficeError, bytes_in_words, quantity, say
+from suffice.output.terminal import working
 from suffice.registry import command
 
 if TYPE_CHECKING:
     from suffice.statistics import Statistics
 
 StatisticsOut = Annotated[str, Option("-o", "--out", metavar="STATS", help="where to write the statistics: .stats")]
+
+
+@command("schema")
+@arguments.with_options(arguments.ColumnOptions)
+def schema_command(data: arguments.Rows, as_json: arguments.AsJson = False, **options: Any) -> None:
+    """Report what each column of data is taken for, with its values and counts, and what may have been meant otherwise."""
+    from suffice.cli import inputs
+
+    if data.lower().endswith(".stats"):
+        raise SufficeError(f"{data} holds statistics, and a schema is reported of rows")
+    rows = inputs.data_of(data, arguments.ColumnOptions(**options))
+    print(json.dumps(rows.schema.records(), ensure_ascii=False) if as_json else rows.schema)
+
+
+@command("missing")
+@arguments.with_options(arguments.ColumnOptions)
+def missing_command(
+    data: arguments.Rows,
+    compare: Annotated[
+        bool, Option("--compare", help="estimates by complete rows, by the cells that are there and by EM, side by side")
+    ] = False,
+    graph: Annotated[
+        str | None, Option(help="of --compare: 'a -> b', the graph for EM; found by structural EM if not given")
+    ] = None,
+    as_json: arguments.AsJson = False,
+    **options: Any,
+) -> None:
+    """Report what is missing in data: by column and pattern, and whether it may be missing completely at random."""
+    from suffice.cli import inputs, models
+    from suffice.recipes.missing.missingness import missingness
+
+    rows = inputs.data_of(data, arguments.ColumnOptions(**options))
+    if graph is not None and not compare:
+        raise SufficeError("--graph is for --compare: give both, or none")
+    report = missingness(rows, compare=models.graph_of(graph)[0] if graph is not None else compare)
+    print(json.dumps(report.to_dict(), ensure_ascii=False) if as_json else report)
 
 
 @command("gather")
@@ -40,7 +77,7 @@ def gather(
     **options: Any,
 ) -> None:
     """Gather the statistics of rows, of a graph or of every family with few parents: they add, and learning needs no rows."""
-    from suffice.cli import inputs
+    from suffice.cli import inputs, models
     from suffice.families.gathering import gather as gathered
 
     if pairs and max_parents not in (None, 1):
@@ -56,7 +93,7 @@ def gather(
     if data.lower().endswith(".stats"):
         raise SufficeError(f"{data} holds statistics already; suffice merge adds such files")
     rows = inputs.data_of(data, read)
-    dag, model = (None, None) if graph is None else inputs.graph_of(graph)
+    dag, model = (None, None) if graph is None else models.graph_of(graph)
     if model is not None:  # the states of all sites are those of the network
         rows = inputs.as_known(rows, model, inputs.declarations(read))
     kept: dict[str, Any] = {} if most is None else {"max_parents": most, "memory_limit": memory_limit}

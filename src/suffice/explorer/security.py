@@ -48,12 +48,7 @@ def new_token() -> str:
 
 
 def loopback_socket(port: int = 0, address: str = LOOPBACK) -> socket.socket:
-    """A socket on this machine's own address, and on no other; port 0 takes one that is free.
-
-    >>> with loopback_socket() as own:
-    ...     own.getsockname()[0]
-    '127.0.0.1'
-    """
+    """A socket on this machine's own address, and on no other; port 0 takes one that is free."""
     if not ipaddress.ip_address(address).is_loopback:
         raise SufficeError(
             f"the explorer serves this machine only, at 127.0.0.1, not at {address}: reach it from elsewhere through "
@@ -113,13 +108,12 @@ class Guard:
             return 421, "the explorer is at 127.0.0.1 or localhost, and answers under no other name"
         if any(origin.decode("latin-1") != f"http://{host}" for origin in headers.get(b"origin", [])):
             return 403, "the explorer answers its own page only, not one from another origin"
-        if scope["path"].startswith("/api/") and not self._knows(headers.get(b"authorization", [])):
+        given = headers.get(b"authorization", [])
+        word, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
+        known = hmac.compare_digest(token.strip(), self._token) and word.lower() == b"bearer"
+        if scope["path"].startswith("/api/") and not known:
             return 401, "the token is missing or wrong: open the address that suffice explore printed, with all that follows #"
         return None
-
-    def _knows(self, given: list[bytes]) -> bool:
-        word, _, token = given[0].partition(b" ") if len(given) == 1 else (b"", b"", b"")
-        return hmac.compare_digest(token.strip(), self._token) and word.lower() == b"bearer"
 
 
 def _is_near(address: str) -> bool:

@@ -31,11 +31,7 @@ QUESTION = "the question"
 
 @dataclass(frozen=True)
 class WrittenQuestion:
-    """What is asked: the targets, the states that some of them are asked for, and what is given.
-
-    >>> read_question("P(a, b=yes | c=x, d=1.5, e=[0.2, 0.8])")
-    WrittenQuestion(targets=('a', 'b'), states={'b': 'yes'}, given={'c': 'x', 'd': '1.5', 'e': (0.2, 0.8)})
-    """
+    """What is asked: the targets, the states that some of them are asked for, and what is given."""
 
     targets: tuple[str, ...]
     states: dict[str, str]
@@ -43,29 +39,17 @@ class WrittenQuestion:
 
 
 def read_question(text: str) -> WrittenQuestion:
-    """The question that a text asks.
-
-    >>> read_question("a, 'my node' | c = x").targets
-    ('a', 'my node')
-    """
+    """The question that a text asks."""
     return _Reader(text, QUESTION).question()
 
 
 def read_evidence(text: str) -> WrittenQuestion:
-    """The same where evidence alone is enough: without a bar, names with values are evidence and not targets.
-
-    >>> read_evidence("c=x") == read_evidence("| c=x") == read_evidence("P(| c=x)")
-    True
-    """
+    """The same where evidence alone is enough: without a bar, names with values are evidence and not targets."""
     return _Reader(text, QUESTION).question(evidence_alone=True)
 
 
 def read_settings(text: str, what: str) -> dict[str, Value]:
-    """Names with values, of an option: `x=yes, y=1.5`.
-
-    >>> read_settings("x=yes, 'y z'=1.5", "--do")
-    {'x': 'yes', 'y z': '1.5'}
-    """
+    """Names with values, of an option: `x=yes, y=1.5`."""
     return _Reader(text, what).settings()
 
 

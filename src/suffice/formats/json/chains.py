@@ -1,4 +1,16 @@
-"""Linear chains of labels in Suffice's own JSON:
+"""Chains in Suffice's own JSON, which keeps all of them.
+
+    {"suffice": "chain", "version": 1, "fit_info", "estimate",
+     "variables": [those of a slice, as in a network],
+     "parents": {variable: [parents, the lagged ones as "x[-1]", in the order of the axes]},
+     "first_parents": null | [{variable: [parents]} for each step until all lags exist] (null where parents that do not exist
+                      are left out), "first": "free" | "stationary" | "diffuse" | "given",
+     "cpds": {variable, or variable at a first step as in "x[0]": as in a network}, "prior", "statistics": as in a network}
+
+"incomplete" and "hidden" are there where some cells were not; "fixed", {node: true or [its entries]}, where something was.
+Which columns told sequences apart is not kept.
+
+Linear chains of labels in Suffice's own JSON:
 
     {"suffice": "crf", "version": 1, "fit_info", "label", "labels": […], "min_count", "unseen", "bias",
      "all_transitions",
@@ -25,22 +37,93 @@ from typing import Any
 
 import numpy as np
 
+from suffice.engines.sequences.lagged import rename
 from suffice.errors import FormatError
-from suffice.formats.json.model import array_of, flat
+from suffice.formats.json.model import (
+    ESTIMATES,
+    cpd_from_dict,
+    prior_from_dict,
+    prior_to_dict,
+    statistics_from_dict,
+    statistics_to_dict,
+)
+from suffice.graphs.lagged import relative_name
+from suffice.graphs.template import Template
+from suffice.incomplete.first_slices import Diffuse, Free, Given, Stationary
+from suffice.models.chain import Chain
+from suffice.models.chains.chain_parts import parameter_names
 from suffice.models.crf import Crf
 from suffice.models.linear_chain.features import PairFeatures
 from suffice.models.linear_chain.transitions import BIO, BIOES, Transitions, all_allowed
 from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.wider_features import WiderFeatures
 from suffice.models.linear_chain.windows import Derived, LinearChain, Lower, Prefix, Shape, Suffix, Window
+from suffice.statistics.counts import array_of, flat
+from suffice.variables import by_name, variable_from_dict, variable_to_dict
 
+FIRST: dict[str, Any] = {"free": Free, "stationary": Stationary, "diffuse": Diffuse, "given": Given}
 KINDS: dict[str, Any] = {"suffix": Suffix, "prefix": Prefix, "shape": Shape, "lower": Lower, "derived": Derived}
 RULES: dict[str, Any] = {"bio": BIO, "bioes": BIOES, "transitions": Transitions}
 
 
-def content(crf: Crf) -> dict[str, Any]:
+def _chain_content(chain: Chain) -> dict[str, Any]:
+    """What is written of a chain."""
+    template, first = chain.template, chain.template._first
+    return {
+        "fit_info": chain.fit_info,
+        "estimate": type(chain.estimate).__name__.lower(),
+        "variables": [variable_to_dict(v) for v in chain.variables.values()],
+        "parents": {n: list(template.parents(n)) for n in template.nodes},
+        "first_parents": None if first is None else [{n: list(ps) for n, ps in parents.items()} for parents in first],
+        "first": next(word for word, kind in FIRST.items() if isinstance(chain.first_slices, kind)),
+        "cpds": {n: chain[n].to_dict() for n in chain},
+        "prior": None if chain.prior is None else prior_to_dict(chain.prior),
+        "statistics": None if chain.statistics is None else statistics_to_dict(chain.statistics),
+        **({"incomplete": True, "hidden": list(chain.hidden)} if chain.incomplete else {}),
+        **({"fixed": {n: known is True or list(known or ()) for n, known in chain.fixed.items()}} if chain.fixed else {}),
+    }
+
+
+def _chain(d: dict[str, Any]) -> Chain:
+    template = Template(d["parents"], d["first_parents"])
+    variables = by_name([variable_from_dict(v) for v in d["variables"]])
+    if set(variables) != set(template.nodes):
+        raise FormatError("the variables of this chain are not those of its parents")
+    if d["first"] not in FIRST:
+        raise FormatError(f"the first slices are {', '.join(FIRST)}, not {d['first']!r}")
+    kind = FIRST[d["first"]]
+    wanted = parameter_names(template, Free() if kind is Given else kind(), d["cpds"])
+    at_lags = [(n, relative_name(n, k)) for n in variables for k in (0, *template.lags.get(n, ()))]
+    known = {alias: rename(variables[n], alias) for n, alias in at_lags}
+    known |= {n: rename(variables[base], n) for n, (base, _) in wanted.items()}
+    prior = None if d["prior"] is None else prior_from_dict(d["prior"])
+    statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], known)
+    cpds = {
+        n: cpd_from_dict(d["cpds"][n], known[n], [known[p] for p in parents], prior, statistics)
+        for n, (_, parents) in wanted.items()
+    }
+    first = Given({n: cpds[n] for n in cpds if n not in variables}) if kind is Given else kind()
+    hidden = [str(n) for n in d.get("hidden", []) if n in variables]
+    fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": ESTIMATES[d["estimate"]]}
+    fitted |= {"fit_info": str(d["fit_info"]), "incomplete": bool(d.get("incomplete")), "hidden": hidden}
+    fixed: dict[str, bool | tuple[str, ...]] = {n: own is True or tuple(own) for n, own in d.get("fixed", {}).items()}
+    for node, own in fixed.items():
+        if node not in cpds or (isinstance(own, tuple) and not set(own) <= set(cpds[node].entries)):
+            raise FormatError(f"the file says that {own} of {node!r} was fixed, and the chain has no such parameters")
+    return Chain.of(template, variables, cpds, **fitted, first_slices=first, fixed=fixed)
+
+
+def _crf_content(crf: Crf) -> dict[str, Any]:
     """What is written of a linear chain."""
-    chain, features = crf.linear_chain, crf.features
+    chain, features, wider = crf.linear_chain, crf.features, dict[str, Any]()
+    if isinstance(features, WiderFeatures):
+        wider = {
+            "order": chain.order,
+            "transitions": [_rule(rule) for rule in chain.transitions],
+            "pair_first": features.pair_first.tolist(),
+            "pair_of": np.stack([features.pair_before, features.pair_after], axis=1).tolist(),
+            "triples": features.triples.tolist(),
+        }
     return {
         "fit_info": crf.fit_info,
         "label": chain.label,
@@ -57,18 +140,8 @@ def content(crf: Crf) -> dict[str, Any]:
         "first": features.first.tolist(),
         "of": features.labels.tolist(),
         "pairs": np.stack([features.before, features.after], axis=1).tolist(),
-        **(_wider(chain, features) if isinstance(features, WiderFeatures) else {}),
+        **wider,
         "weights": flat(crf.weight_vector),
-    }
-
-
-def _wider(chain: LinearChain, features: WiderFeatures) -> dict[str, Any]:
-    return {
-        "order": chain.order,
-        "transitions": [_rule(rule) for rule in chain.transitions],
-        "pair_first": features.pair_first.tolist(),
-        "pair_of": np.stack([features.pair_before, features.pair_after], axis=1).tolist(),
-        "triples": features.triples.tolist(),
     }
 
 
@@ -154,4 +227,4 @@ def _check(vocabulary: Vocabulary, first: Any, n: int, *codes: Any) -> None:
             raise FormatError(f"labels are numbered from 0 to {L - 1}, and {some.min()} or {some.max()} is none of them")
 
 
-READERS = {"crf": ("linear chain", _crf)}
+KNOWN = {"chain": ("chain", _chain_content, _chain), "crf": ("linear chain", _crf_content, _crf)}

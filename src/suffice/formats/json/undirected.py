@@ -10,6 +10,14 @@
      "penalty", "statistics"}
 
 Numbers that are not finite are text: "-inf".
+
+Restricted Boltzmann machines in Suffice's own JSON, which keeps all of them.
+
+    {"suffice": "rbm", "version": 1, "fit_info", "variables": [as in a network],
+     "weights": [visible units × hidden units], "visible_biases", "hidden_biases", "centre", "scale": [of the real columns],
+     "base": null | [visible biases of independent columns]}
+
+Visible units are in the order of `suffice.models.undirected.visible`: bits, groups of states, numbers.
 """
 
 from __future__ import annotations
@@ -22,45 +30,29 @@ import numpy as np
 
 from suffice import objectives
 from suffice.errors import FormatError
-from suffice.formats.json.model import (
-    array_of,
-    flat,
-    prior_from_dict,
-    prior_to_dict,
-    statistics_from_dict,
-    statistics_to_dict,
-)
+from suffice.formats.json.model import prior_from_dict, prior_to_dict, statistics_from_dict, statistics_to_dict
 from suffice.graphs import Graph
 from suffice.models.gaussian_markov_net import GaussianMarkovNet
 from suffice.models.networks import MarkovNet
+from suffice.models.rbm import RBM
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.features import Features
 from suffice.models.undirected.log_linear import Ising, LogLinear, Pairwise
 from suffice.registry import find_type, type_of
-from suffice.statistics.counts import checked_cells, sizes
-from suffice.statistics.file import variable_from_dict, variable_to_dict
-from suffice.variables import Finite, by_name
+from suffice.statistics.counts import array_of, checked_cells, flat, sizes
+from suffice.variables import Finite, by_name, variable_from_dict, variable_to_dict
 
 PENALTIES: dict[str, Any] = {"L1": objectives.L1, "L2": objectives.L2}
 GRAPHS: dict[str, Any] = {"Pairwise": Pairwise, "Ising": Ising}
-
-
-def content(net: MarkovNet | GaussianMarkovNet) -> dict[str, Any]:
-    """What is written of a Markov network."""
-    if isinstance(net, GaussianMarkovNet):
-        own: dict[str, Any] = {"edges": [list(e) for e in net.graph.edges]}
-        own |= {"precision": flat(net.precision), "covariance": flat(net.covariance), "mean": flat(net.mean)}
-        own["penalty"] = None if net.penalty is None else np.asarray(net.penalty, dtype=np.float64).tolist()
-    else:
-        own = _finite(net)
-    statistics = None if net.statistics is None else statistics_to_dict(net.statistics)
-    variables = [variable_to_dict(v) for v in net.variables.values()]
-    return {"fit_info": net.fit_info, "variables": variables, "statistics": statistics, **own}
+ARRAYS = ("weights", "visible_biases", "hidden_biases", "centre", "scale")
 
 
 def _finite(net: MarkovNet) -> dict[str, Any]:
     goal: Any = net.objective
     return {
+        "fit_info": net.fit_info,
+        "variables": [variable_to_dict(v) for v in net.variables.values()],
+        "statistics": None if net.statistics is None else statistics_to_dict(net.statistics),
         "factors": [{"names": list(f.names), "log": flat(f.log, in_text=True)} for f in net.factors],
         "log_normaliser": net._log_normaliser,
         "weights": None if net._weights is None else flat(net._weights),
@@ -147,6 +139,19 @@ def _penalties_of(parts: list[dict[str, Any]]) -> Any:
     return result or None
 
 
+def _gaussian(net: GaussianMarkovNet) -> dict[str, Any]:
+    return {
+        "fit_info": net.fit_info,
+        "variables": [variable_to_dict(v) for v in net.variables.values()],
+        "statistics": None if net.statistics is None else statistics_to_dict(net.statistics),
+        "edges": [list(e) for e in net.graph.edges],
+        "precision": flat(net.precision),
+        "covariance": flat(net.covariance),
+        "mean": flat(net.mean),
+        "penalty": None if net.penalty is None else np.asarray(net.penalty, dtype=np.float64).tolist(),
+    }
+
+
 def _gaussian_of(d: dict[str, Any]) -> GaussianMarkovNet:
     variables = by_name([variable_from_dict(v) for v in d["variables"]])
     graph = Graph([tuple(e) for e in d["edges"]], nodes=list(variables))
@@ -164,4 +169,24 @@ def _gaussian_of(d: dict[str, Any]) -> GaussianMarkovNet:
     return GaussianMarkovNet.of(graph, precision, covariance, written.mean, **known)
 
 
-READERS = {"markov_net": ("Markov network", _finite_of), "gaussian_markov_net": ("Markov network", _gaussian_of)}
+def _machine_content(machine: RBM) -> dict[str, Any]:
+    """What is written of a machine."""
+    variables = [variable_to_dict(v) for v in machine.variables.values()]
+    arrays = {name: flat(getattr(machine, name)) for name in ARRAYS}
+    base = None if machine.base is None else flat(machine.base)
+    return {"fit_info": machine.fit_info, "variables": variables, **arrays, "base": base}
+
+
+def _machine(d: dict[str, Any]) -> RBM:
+    weights, visible, hidden, centre, scale = (array_of(d[name]) for name in ARRAYS)
+    variables = by_name([variable_from_dict(v) for v in d["variables"]])
+    shaped = weights.reshape(len(visible), len(hidden))
+    base = None if d["base"] is None else array_of(d["base"])
+    return RBM(variables, shaped, visible, hidden, centre=centre, scale=scale, base=base, fit_info=str(d["fit_info"]))
+
+
+KNOWN = {
+    "markov_net": ("Markov network", _finite, _finite_of),
+    "gaussian_markov_net": ("Markov network", _gaussian, _gaussian_of),
+    "rbm": ("machine", _machine_content, _machine),
+}
