@@ -300,11 +300,9 @@ def reduce_network(
     *,
     needed: Iterable[str] | None = None,
 ) -> SomeNetwork:
-    """The network for one question: no regression in it is open. Nodes and variables stay what they are.
-
-    `numbers` are the values of the observed numbers, `seen` the finite variables of which there is evidence. `needed` are the
-    nodes whose distributions matter: targets, what is observed, and all above them, if nothing is said.
-    """
+    """The network for one question: no regression in it is open. Nodes and variables stay what they are. `numbers` are the values
+    of the observed numbers, `seen` the finite variables of which there is evidence. `needed` are the nodes whose distributions
+    matter: targets, what is observed, and all above them, if nothing is said."""
     if not bn.compiled.open:
         return bn
     values = dict(numbers or {})

@@ -142,10 +142,8 @@ class Expected:
 
 
 def normals(p: NetworkParts, numbers: Sequence[str]) -> Normals:
-    """Means and covariances of numbers, in topological order, along the graph: y = a + b·x + noise.
-
-    Parents among numbers that are not listed are taken for constants 0.
-    """
+    """Means and covariances of numbers, in topological order, along the graph: y = a + b·x + noise. Parents among numbers that
+    are not listed are taken for constants 0."""
     finite = _causes(p, numbers)
     _check_mixture(finite, len(numbers))
     groups, k = n_configurations(finite), len(numbers)

@@ -93,11 +93,9 @@ def answer_with_interval(
 
 
 def quantiles(answers: Array, tail: float) -> tuple[Interval, float]:
-    """The quantiles tail and 1 − tail of each column, and the largest of their standard errors.
-
-    The error of a quantile q is half the way between the quantiles q ± √(q(1 − q)/n): so far the number of draws below the
-    true one may be off, which is binomial (David & Nagaraja 2003, Order Statistics, 3rd ed., p. 159).
-    """
+    """The quantiles tail and 1 − tail of each column, and the largest of their standard errors. That of a quantile q is half the
+    way between the quantiles q ± √(q(1 − q)/n): so far the number of draws below the true one may be off, which is binomial
+    (David & Nagaraja 2003, Order Statistics, 3rd ed., p. 159)."""
     step = math.sqrt(tail * (1.0 - tail) / len(answers))
     at = [max(0.0, tail - step), tail, tail + step]
     low = np.quantile(answers, at, axis=0)

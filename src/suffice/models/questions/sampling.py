@@ -219,8 +219,7 @@ def _weights(cpd: Cpd, known: Mapping[str, Any]) -> Array:
 
 def _starts(question: Question, n: int, rng: np.random.Generator) -> list[GibbsState]:
     """n possible states: every other one as likely as the evidence makes it, so that some chains begin where the answer is, the
-    rest whatever the evidence, so that chains that cannot move begin apart and give themselves away.
-    """
+    rest whatever the evidence, so that chains that cannot move begin apart and give themselves away."""
     compiled = question.bn.compiled
     for _ in range(TRIES):
         columns, log_weights = drawn_forward(question, rng, FIRST)
