@@ -149,6 +149,18 @@ def test_draws_that_underflow_are_left_out_and_counted() -> None:
     assert np.isfinite(answer.interval).all()
 
 
+def test_densities_that_differ_more_than_floats_hold_outweigh_each_other() -> None:
+    """One number says e^2000 times rather a than b, the other b than a: only as products of factors are both told."""
+    z, noise = np.repeat([0, 1], 2000), np.random.default_rng(0).normal(size=(2, 4000))
+    rows = {"z": ["ab"[k] for k in z], "x": 100.0 * z + noise[0], "y": 100.0 * z + noise[1]}
+    bn = sf.fit("z -> x; z -> y", rows, prior=(sf.Dirichlet(1), sf.NormalInverseGamma()))
+    one, both = (bn.query("z", {"x": 0.0, "y": y}, interval=0.9) for y in (0.0, 100.0))
+    assert one.interval.lower == pytest.approx([1.0, 0.0])
+    assert both.interval.lower == pytest.approx([0.0, 0.0])
+    assert both.interval.upper == pytest.approx([1.0, 1.0])
+    assert "rule the evidence out" not in both.how
+
+
 def test_dirichlets_of_tiny_weights() -> None:
     drawn = draw_shares(np.array([[1e-5, 3e-5], [2.0, 6.0]]), 20_000, np.random.default_rng(0))
     assert drawn.sum(axis=2) == pytest.approx(1.0)

@@ -76,10 +76,7 @@ def kl(p: BayesNet | RowsLike, q: BayesNet) -> float:
 
 
 def entropy_of_rows(data: Any) -> float:
-    """H(P̂) in nats, P̂ the distribution that gives each row its share of the weight.
-
-    Memory: the codes and the weight of each distinct row; rows are read a block at a time.
-    """
+    """H(P̂) in nats, P̂ the distribution that gives each row its share of the weight; distinct rows are held."""
     rows = scan(data)
     number = next((n for n, v in rows.schema.items() if not isinstance(v, Finite) and not is_whole(v)), None)
     if number is not None:

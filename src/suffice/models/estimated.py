@@ -59,11 +59,8 @@ def estimate_network(
     ready: Mapping[str, Cpd] | None = None,
     shared: Any = (),
 ) -> SomeNetwork:
-    """The network that statistics, a prior and a choice of point values make: the one place where parameters are learned.
-
-    `ready` has distributions of iterative families, which statistics cannot give; `shared` has groups of nodes that share one
-    parameter set.
-    """
+    """The network that statistics, a prior and a choice of point values make. `ready` has distributions of iterative families,
+    which statistics cannot give; `shared` has groups of nodes that share one parameter set."""
     dag, ties = shared_in(dag, shared) if shared else (dag, ())
     known = statistics.variables
     missing = [n for n in dag.nodes if n not in known]
@@ -291,10 +288,8 @@ def _ascend(family: Any, at: Regressors, before: Quadratic, theta: Array, rows: 
 
 def networks_at_draws(bn: SomeNetwork, n: int, seed: Any, *, every: bool = False) -> list[SomeNetwork]:
     """n networks whose parameters are drawn: those of each family from its own posterior, what was learned from incomplete rows
-    together, by the covariance of its coordinates. Nodes that nobody fitted, or `do` set, are known: they stay.
-
-    Where the parameters of a node that was fitted have no posterior they stay, too, with a note; with `every` that is refused.
-    """
+    together, by the covariance of its coordinates. Nodes that nobody fitted, or `do` set, are known: they stay. Those that were
+    fitted, but have no posterior, stay, too, with a note; with `every` that is refused."""
     held, why = _without_posterior(bn)
     if held and every:
         raise FitError(f"the parameters of {listing(held)} cannot be drawn: {why}; or leave {name_of('redraw')} out")

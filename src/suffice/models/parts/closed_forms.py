@@ -105,11 +105,9 @@ def stand_in(cpd: Any, *, known: bool = True) -> Cpd:
 
 class Compiled:
     """The finite part of a network as a `Network` whose factor i is p(variable i | its parents), the rest as Gaussian nodes.
-
-    `finite` and `reals` have the names in the order of their numbers (real nodes in topological order, counts among them).
-    `open` are the regressions that have no place among these: inference goes through `regressions` and `rows`. `parents`,
-    `children` and the topological `order` are those of the graph, all nodes looked up once.
-    """
+    `finite` and `reals` have the names in the order of their numbers (real nodes in topological order, counts among them); `open`
+    are the regressions that have no place among these. `parents`, `children` and the topological `order` are those of the
+    graph."""
 
     def __init__(self, dag: Dag, variables: Mapping[str, Variable], cpds: Mapping[str, Cpd]) -> None:
         self.order = dag.topological_order

@@ -180,10 +180,8 @@ def hidden_numbers(dag: Dag, variables: Mapping[str, Variable], hidden: Collecti
 
 
 def rotations(dag: Dag, variables: Mapping[str, Variable], names: Collection[str]) -> list[tuple[str, ...]]:
-    """The sets of hidden numbers that only a rotation tells apart: those with the same children and the same parents.
-
-    With finite parents each configuration has a variance of its own, which a rotation would not leave alone.
-    """
+    """The sets of hidden numbers that only a rotation tells apart: those with the same children and the same parents, all of them
+    numbers. (Configurations of finite ones have variances of their own, which a rotation would not leave alone.)"""
     sets: dict[tuple[frozenset[str], frozenset[str]], list[str]] = {}
     for name in names:
         parents = frozenset(dag.parents(name))

@@ -151,11 +151,9 @@ def linked_names(ties: Iterable[Tie]) -> list[tuple[str, ...]]:
 
 
 def alike(ties: Iterable[Tie], variables: Mapping[str, Variable]) -> dict[str, Finite]:
-    """The variables whose states must change so that tied nodes are of one shape; what cannot be of one is refused.
-
-    Inferred states may lack some of another node's, and a note says which they take on; if each of two nodes has states that the
-    other lacks, they may be two spellings, or two things. Declared states must be the same, in the same order.
-    """
+    """The variables whose states must change so that tied nodes are of one shape; what cannot be of one is refused. Inferred
+    states may lack some of another node's, and a note says which they take on; if each of two nodes has states that the other
+    lacks, they may be two spellings, or two things. Declared states must be the same, in the same order."""
     result: dict[str, Finite] = {}
     for names in linked_names(ties):
         common = variables[names[0]]
@@ -259,10 +257,8 @@ def seen_together(ties: Iterable[Tie], statistics: Statistics, variables: Mappin
 
 @dataclass(frozen=True)
 class TiedPrior(Prior):
-    """A prior that says the same of tied nodes: what it imagines of the first, with defaults from the data of all of them.
-
-    `own` has the prior of each tie, bound to the pooled statistics, and `prior` is that of all other nodes.
-    """
+    """A prior that says the same of tied nodes: what it imagines of the first, with defaults from the data of all of them. `own`
+    has the prior of each tie, bound to the pooled statistics, and `prior` is that of all other nodes."""
 
     types = ("Tied",)
 

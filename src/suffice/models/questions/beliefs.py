@@ -112,10 +112,8 @@ def _with_intervals(bn: Any, given: Values, answers: dict[str, Any], level: floa
     lacking = [name for name, answer in result.items() if answer is answers[name]]
     if len(lacking) == len(answers):
         return answers, f"no intervals: {notes[-1]}"
-    return (
-        result,
-        f"with {100 * level:.10g} % credible intervals{', but for ' + listing(lacking, style='str') if lacking else ''}",
-    )
+    without = f", but for {listing(lacking, style='str')}" if lacking else ""
+    return result, f"with {100 * level:.10g} % credible intervals{without}"
 
 
 def _node(node: PictureNode, answers: Values, before: Values, given: Values, done: Values) -> PictureNode:

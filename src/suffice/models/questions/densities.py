@@ -244,10 +244,8 @@ class PoissonParts(MixtureParts):
 
 @dataclass(frozen=True, eq=False)
 class ResponseParts(MixtureParts):
-    """The responses of a regression in each of n configurations of its parents, as `columns` has them.
-
-    Of a binomial, a negative binomial or a gamma regression all of whose numbers are given.
-    """
+    """The responses of a binomial, negative binomial or gamma regression in each of n configurations of its parents, as `columns`
+    has them: all of its numbers are given."""
 
     cpd: Cpd
     columns: Mapping[str, Any]

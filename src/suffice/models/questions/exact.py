@@ -219,7 +219,8 @@ def _mixture(bn: NetworkParts, names: Sequence[str], found: Mixed, evidence: Obs
     if names[0] not in bn.compiled.counts - set(evidence.given):
         parts: MixtureParts = NormalParts(found.means, found.covariances)
     elif isinstance(variable, Distributed):
-        parts = DistributionParts.of_moments(variable, found.means[:, 0], found.covariances[:, 0, 0])
+        family, moments = variable.family, (found.means[:, 0], found.covariances[:, 0, 0])
+        parts = DistributionParts(variable, family.parameters_of(family.kind.from_moments(family.distribution, *moments)))
     else:
         parts = PoissonParts(found.means[:, 0])
     return Mixture(tuple(names), found.weights, parts, log_prob_of_evidence=found.log_prob, given=evidence.given, **more)
@@ -300,11 +301,9 @@ def reduce_network(
     *,
     needed: Iterable[str] | None = None,
 ) -> SomeNetwork:
-    """The network for one question: no regression in it is open. Nodes and variables stay what they are.
-
-    `numbers` are the values of the observed numbers, `seen` the finite variables of which there is evidence. `needed` are the
-    nodes whose distributions matter: targets, what is observed, and all above them, if nothing is said.
-    """
+    """The network for one question: no regression in it is open. Nodes and variables stay what they are. `numbers` are the values
+    of the observed numbers, `seen` the finite variables of which there is evidence. `needed` are the nodes whose distributions
+    matter: targets, what is observed, and all above them, if nothing is said."""
     if not bn.compiled.open:
         return bn
     values = dict(numbers or {})
@@ -328,7 +327,7 @@ def reduce_network(
 def above(dag: Dag, names: Iterable[str]) -> set[str]:
     """Nodes and all their ancestors."""
     found = set(names)
-    return found.union(*(dag.ancestors(n) for n in found)) if found else found
+    return found.union(*(dag.ancestors(n) for n in found))
 
 
 def without_formula(bn: NetworkParts, name: str, values: Mapping[str, float]) -> bool:

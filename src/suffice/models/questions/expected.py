@@ -85,11 +85,7 @@ class Expected:
     def moments(self, finite: Sequence[str], numbers: Sequence[str], derived: Sequence[RowFormula] = ()) -> Moments:
         """E[1], E[x] and the centred scatter of numbers in each configuration of finite variables that can be, and E[f(x)] of
         what is derived from them."""
-        if self._all is not None and set(numbers) <= set(self._all.numbers):  # of the network, where that is no effort
-            found = self._all
-        else:
-            needed = set(numbers).union(*(self.p.dag.ancestors(n) for n in numbers))
-            found = normals(self.p, [n for n in self._numbers if n in needed])
+        found = self._normals(numbers)
         rest = [v.name for v in found.finite if v.name not in finite]
         variables = finite_variables(self.p, [*finite, *rest])
         _check_mixture(variables, len(numbers))
@@ -114,6 +110,13 @@ class Expected:
         sums = np.array(each, np.float64).reshape(len(each), len(keys)).T
         names = variables[: len(finite)], tuple(numbers)
         return Moments(*names, keys, weight, mean, scatter, weight, None, left, tuple(derived), sums)
+
+    def _normals(self, numbers: Sequence[str]) -> Normals:
+        """The numbers with their ancestors among numbers; all numbers of the network at once, where that is no effort."""
+        if self._all is not None and set(numbers) <= set(self._all.numbers):
+            return self._all
+        needed = set(numbers).union(*(self.p.dag.ancestors(n) for n in numbers))
+        return normals(self.p, [n for n in self._numbers if n in needed])
 
     @cached_property
     def _numbers(self) -> tuple[str, ...]:
@@ -142,10 +145,8 @@ class Expected:
 
 
 def normals(p: NetworkParts, numbers: Sequence[str]) -> Normals:
-    """Means and covariances of numbers, in topological order, along the graph: y = a + b·x + noise.
-
-    Parents among numbers that are not listed are taken for constants 0.
-    """
+    """Means and covariances of numbers, in topological order, along the graph: y = a + b·x + noise. Parents among numbers that
+    are not listed are taken for constants 0."""
     finite = _causes(p, numbers)
     _check_mixture(finite, len(numbers))
     groups, k = n_configurations(finite), len(numbers)

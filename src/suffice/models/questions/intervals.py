@@ -92,11 +92,9 @@ def answer_with_interval(
 
 
 def quantiles(answers: Array, tail: float) -> tuple[Interval, float]:
-    """The quantiles tail and 1 − tail of each column, and the largest of their standard errors.
-
-    The error of a quantile q is half the way between the quantiles q ± √(q(1 − q)/n): so far the number of draws below the
-    true one may be off, which is binomial (David & Nagaraja 2003, Order Statistics, 3rd ed., p. 159).
-    """
+    """The quantiles tail and 1 − tail of each column, and the largest of their standard errors. That of a quantile q is half the
+    way between the quantiles q ± √(q(1 − q)/n): so far the number of draws below the true one may be off, which is binomial
+    (David & Nagaraja 2003, Order Statistics, 3rd ed., p. 159)."""
     step = math.sqrt(tail * (1.0 - tail) / len(answers))
     at = [max(0.0, tail - step), tail, tail + step]
     low = np.quantile(answers, at, axis=0)
@@ -241,20 +239,20 @@ class Redrawn:
             joined = {label[p] for p in bn[name].real_parents if p not in known}
             label = {n: i if at in joined else at for n, at in label.items()} if joined else label
             label[name] = i
-        return [self._group([n for n in real_nodes if label[n] == at]) for at in sorted(set(label.values()))]
-
-    def _group(self, members: Sequence[str]) -> Group:
-        bn, known = self.question.bn, self.question.observed
-        parents = {v.name: v for n in members for v in bn[n].finite_parents if v.name not in known}
-        numbers = {n: self._real_number[n] for n in members}
-        targets = tuple(i for n, i in numbers.items() if n in self.question.reals)
-        group = Group(tuple(numbers.values()), targets, tuple(self._number[n] for n in parents), sizes(parents.values()))
-        if group.n_configurations > MAX_CONFIGURATIONS:
-            raise TooLarge(
-                f"an interval of this answer runs over {group.n_configurations:,} configurations of {listing(parents)} in each "
-                f"draw; the limit is {MAX_CONFIGURATIONS:,}"
-            )
-        return group
+        groups = []
+        for at in sorted(set(label.values())):
+            members = [n for n in real_nodes if label[n] == at]
+            parents = {v.name: v for n in members for v in bn[n].finite_parents if v.name not in known}
+            scope = tuple(self._number[n] for n in parents)
+            targets = tuple(self._real_number[n] for n in members if n in self.question.reals)
+            group = Group(tuple(self._real_number[n] for n in members), targets, scope, sizes(parents.values()))
+            if group.n_configurations > MAX_CONFIGURATIONS:
+                raise TooLarge(
+                    f"an interval of this answer runs over {group.n_configurations:,} configurations of {listing(parents)} in "
+                    f"each draw; the limit is {MAX_CONFIGURATIONS:,}"
+                )
+            groups.append(group)
+        return groups
 
     @cached_property
     def n_cells(self) -> float:
@@ -270,11 +268,19 @@ class Redrawn:
         """The answer at each of n draws: [n, size]. A draw to which the evidence is impossible answers NaN."""
         parts, targets = [], [self._number[v.name] for v in self.question.finite]
         for network, tables, means in self._draws(n, size, clock):
-            if self.question.reals:
-                parts.append(self._averages(network, tables, means))
-            else:  # evidence is cut out of the tables: one row that shows no variable stands for all lines
-                nothing = np.full((1, network.n_variables), NONE, np.int32)
+            # evidence is cut out of the tables: one row that shows no variable stands for all lines
+            nothing = np.full((1, network.n_variables), NONE, np.int32)
+            if not self.question.reals:
                 parts.append(posteriors(network, targets, network.all_factors, nothing, tables, absolute=True)[0])
+                continue
+            averaged = {}  # over the configurations of the finite parents of the targets' groups
+            for group in self._groups:
+                weights = np.ones((len(tables), 1))
+                if group.scope and group.targets:
+                    weights = posteriors(network, group.scope, network.all_factors, nothing, tables, absolute=True)[0]
+                for t in group.targets:
+                    averaged[t] = np.where(weights == 0.0, 0.0, weights * means[t]).sum(axis=1)
+            parts.append(np.column_stack([averaged[self._real_number[r]] for r in self.question.reals]))
         return np.concatenate(parts)
 
     def all_answers(self, n: int, clock: Progress[Any]) -> dict[str, Array]:
@@ -310,17 +316,6 @@ class Redrawn:
             network = self._network if max(pieces, default=1) == 1 else self._as_network(pieces)
             drawn += [np.repeat(likelihood[None], m, axis=0) for _, _, likelihood in self._likelihoods]
             yield network, np.concatenate(drawn, axis=1) if drawn else np.zeros((m, 0)), means
-
-    def _averages(self, network: Network, tables: Array, means: Mapping[int, Array]) -> Array:
-        """The means of the targets at each draw, over the configurations of the finite parents of their groups."""
-        averaged, nothing = {}, np.full((1, network.n_variables), NONE, np.int32)
-        for group in self._groups:
-            weights = np.ones((len(tables), 1))
-            if group.scope and group.targets:
-                weights = posteriors(network, group.scope, network.all_factors, nothing, tables, absolute=True)[0]
-            for t in group.targets:
-                averaged[t] = np.where(weights == 0.0, 0.0, weights * means[t]).sum(axis=1)
-        return np.column_stack([averaged[self._real_number[r]] for r in self.question.reals])
 
     def _condition(self, group: Group, nodes: Sequence[GaussianNode], n: int) -> tuple[list[Array], list[Array]]:
         """For each draw and configuration the density of what is observed, up to a factor, and the means of the targets."""

@@ -351,12 +351,6 @@ class DistributionParts(MixtureParts):
     variable: Distributed
     parameters: Array
 
-    @classmethod
-    def of_moments(cls, variable: Distributed, means: Array, variances: Array) -> DistributionParts:
-        """The members with these means and variances, by which they are known."""
-        family = variable.family
-        return cls(variable, family.parameters_of(family.kind.from_moments(family.distribution, means, variances)))
-
     def check(self, n: int, n_targets: int) -> None:
         if n_targets != 1:
             raise ModelError(f"a mixture of {self.variable.family!r} is of a single number")

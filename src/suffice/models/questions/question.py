@@ -36,11 +36,8 @@ class Known(dict[str, Any]):
 
 
 class Observed(NamedTuple):
-    """Evidence by the numbers of `bn.compiled`.
-
-    `codes` has the code of each finite variable, −1 where it is not observed; `soft` the likelihoods of the states of some
-    finite variables; `reals` the values of some real ones. `given` is what the user wrote, for the words of answers.
-    """
+    """Evidence by the numbers of `bn.compiled`: the code of each finite variable, −1 where it is not observed, the likelihoods of
+    the states of some (`soft`), the values of some real ones; and what the user wrote (`given`), for the words of answers."""
 
     codes: Ints
     soft: dict[int, Array]

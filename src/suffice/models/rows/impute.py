@@ -115,11 +115,8 @@ class Filled(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Impute:
-    """The step that fills the gaps of a block of rows in some columns.
-
-    A cell's random number depends on nothing but the seed, the number of the draw, the block, the row in it and the node: threads
-    and the order of the columns change nothing.
-    """
+    """The step that fills the gaps of a block of rows in some columns. A cell's random number depends on nothing but the seed,
+    the number of the draw, the block, the row in it and the node: threads and the order of the columns change nothing."""
 
     bn: NetworkParts
     names: tuple[str, ...]

@@ -37,8 +37,8 @@ from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answering import PredictOptions
 from suffice.models.questions.intervals import FEWEST, answer_with_interval, check_draws
-from suffice.models.questions.question import Observed, Question, one_of_interval_and_method
-from suffice.models.questions.sampling import draw_in_blocks, is_possible
+from suffice.models.questions.question import Observed, Question, evidence_codes, one_of_interval_and_method
+from suffice.models.questions.sampling import drawn_columns, is_possible
 from suffice.models.rows import posteriors
 from suffice.models.rows.frames import beside, checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, row_posterior
@@ -47,11 +47,9 @@ from suffice.variables import Finite, Variable
 
 
 class Prediction(NamedTuple):
-    """The posterior of a target in each of some rows (`measures`), and how many independent draws it is worth.
-
-    That is without end where it is exact, and 0 where no draw has met the row's cells. Without draws it is NaN where there is no
-    formula; why that is in the first of such rows says `refused`. `kept` are columns as they came.
-    """
+    """The posterior of a target in each of some rows (`measures`), and how many independent draws it is worth: without end where
+    it is exact, 0 where no draw has met the row's cells, NaN, without draws, where there is no formula; why that is in the first
+    of such rows says `refused`. `kept` are columns as they came."""
 
     measures: Array
     worth: Array
@@ -116,9 +114,7 @@ class Predict:
         if key not in self.known:
             compiled = self.bn.compiled
             given = {n: compiled.variables[n].states[x] if n in compiled.index else x for n, x in near.items()}
-            codes = np.array([near.get(n, NONE) for n in compiled.finite], np.int64)
-            reals = {compiled.real_index[n]: x for n, x in near.items() if n in compiled.real_index}
-            evidence = Observed(codes, {}, reals, given)
+            evidence = evidence_codes(self.bn, given)
             answer = answer_with_interval(self.bn, [self.target], evidence, level, self.draws, self.seed)
             finite = isinstance(self._variable, Finite)
             point, ends = (answer.probs, np.stack(answer.interval, axis=1)) if finite else (answer.mean, answer.mean_interval)
@@ -189,16 +185,11 @@ class Predict:
         nothing, question = np.full(self._width, np.nan), Question.of(self.bn, [self.target], evidence)
         if not is_possible(self.bn, evidence):
             return nothing, np.inf
-        values = np.empty((n, self._width if isinstance(self._variable, Finite) else 1))
-
-        def keep(part: slice, columns: dict[str, Any]) -> None:
-            values[part] = self._average(question, columns, part.stop - part.start)
-
         seeds = np.random.SeedSequence([self.seed, *np.frombuffer(key, np.uint32).tolist()])
-        log_weights = draw_in_blocks(question, n, seeds, keep)
+        columns, log_weights = drawn_columns(question, n, seeds, (self.target, *self.bn.dag.parents(self.target)))
         if log_weights.max() == -np.inf:
             return nothing, 0.0
-        drawn = Weighted(log_weights)
+        drawn, values = Weighted(log_weights), self._average(question, columns, n)
         mean = drawn.weights @ values
         if isinstance(self._variable, Finite):
             return np.asarray(mean / mean.sum()), drawn.effective_sample_size
