@@ -17,9 +17,9 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.errors import FitError
 from suffice.families.protocol.family import Array
-from suffice.incomplete.classes import ClassParameters
 from suffice.learning.incomplete.starts import far_apart
-from suffice.learning.mixture_parts import CollapsedClass, JointPart
+from suffice.learning.mixture_normals import JointPart
+from suffice.learning.mixture_parts import ClassParameters, CollapsedClass
 from suffice.learning.mixture_setup import MixtureProblem
 from suffice.variables import Count, Finite, Real, Variable
 

@@ -19,11 +19,10 @@ from suffice.families import checked_estimate
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
-from suffice.incomplete.classes import ClassParameters
 from suffice.iteration import Packed
 from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.climb import Climb, Point, evaluate, from_starts
-from suffice.learning.mixture_parts import CollapsedClass
+from suffice.learning.mixture_parts import ClassParameters, CollapsedClass
 from suffice.learning.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.mixture_start import MixtureStarts, given_start, start_at
 from suffice.limits import COPIES, check_room, options_of

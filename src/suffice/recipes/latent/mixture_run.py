@@ -16,8 +16,8 @@ from suffice.engines.data import Data
 from suffice.engines.scan import rows_with
 from suffice.errors import quantity
 from suffice.families.protocol.family import Array
-from suffice.incomplete import classes
-from suffice.incomplete.classes import ClassParameters, ClassPosterior
+from suffice.learning.mixture_normals import NormalPart
+from suffice.learning.mixture_parts import ClassLogLikelihood, ClassParameters, ClassPosterior, ImpossibleRow, ScoredClasses
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent.latent_run import LatentRun, class_table
 from suffice.statistics.counts import freeze
@@ -80,7 +80,7 @@ class MixtureRun(LatentRun[BayesNet]):
         k, d = self.k, len(self.columns)
         means, covariances = np.zeros((k, d)), np.zeros((k, d, d))
         for theta in self._parameters.parts:
-            if isinstance(theta, classes.ClassNormals):
+            if isinstance(theta, NormalPart):
                 at = [self.columns.index(n) for n in theta.names]
                 means[:, at], covariances[np.ix_(range(k), at, at)] = theta.moments
         return freeze(means), freeze(covariances)
@@ -123,7 +123,7 @@ class MixtureRun(LatentRun[BayesNet]):
         data = rows_with(rows, self._variables, "mixture")
         try:
             return np.concatenate([np.zeros((0, self.k)), *(r for r, _ in data.map(self._posterior(refuse=True)))])
-        except classes.ImpossibleRow as error:
+        except ImpossibleRow as error:
             raise error.to_error(data) from None
 
     predict_proba = responsibilities
@@ -141,10 +141,10 @@ class MixtureRun(LatentRun[BayesNet]):
 
     def _held_out(self, rows: Data) -> float:
         """Σ ln p(row) of rows that were not learned from, of the same columns."""
-        return rows.fold(classes.ClassLogLikelihood(self._posterior()))
+        return rows.fold(ClassLogLikelihood(self._posterior()))
 
     def _posterior(self, refuse: bool = False) -> ClassPosterior:
-        return ClassPosterior(classes.ScoredClasses.of(self._parameters), tuple(self.rates), refuse)
+        return ClassPosterior(ScoredClasses.of(self._parameters), tuple(self.rates), refuse)
 
     @property
     def _n(self) -> float:
