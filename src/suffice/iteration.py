@@ -246,17 +246,14 @@ class Progress(Generic[T]):
             raise OutOfTime
         if now > 1.0 and now - self._shown > 0.1:
             self._shown = now
-            self._show(what)
-
-    def _show(self, what: str) -> None:
-        if self.show is None:
-            self.show = is_shown()
-        if not self.show or callable(self.show) or self.seconds < patience():
-            return
-        best = f"; best so far {self.score:,.3f}" if self.trace else ""
-        self._text = f"{self.what}{': ' + what if what else ''}{best}"
-        if self._line is None:
-            self._line = LINE.begin(lambda: self._text, self.start)
+            if self.show is None:
+                self.show = is_shown()
+            if not self.show or callable(self.show) or self.seconds < patience():
+                return
+            so_far = f"; best so far {self.score:,.3f}" if self.trace else ""
+            self._text = f"{self.what}{': ' + what if what else ''}{so_far}"
+            if self._line is None:
+                self._line = LINE.begin(lambda: self._text, self.start)
 
     def close(self) -> None:
         """Take the line on the terminal away."""

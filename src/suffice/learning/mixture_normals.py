@@ -199,7 +199,14 @@ class JointPart(NormalPart):
         V = statistic[:, :d, :d] / divisor[:, None, None] - m[:, :, None] * m[:, None, :]
         mean = self.mean + np.einsum("kij,kj->ki", self.root, m)
         if self.imagined is not None:
-            return self._posterior_part(N, mean, N[:, None, None] * (self.root @ V @ self.root.transpose(0, 2, 1)))
+            scatter = N[:, None, None] * (self.root @ V @ self.root.transpose(0, 2, 1))
+            new, root = np.zeros_like(mean), np.zeros_like(scatter)
+            for j, group in ((j, group) for j in range(d) for group in self._groups):
+                a, b, v = self.line(j, N[group], mean[group], scatter[group])
+                new[group, j] = a + new[group, :j] @ b
+                root[group, j, :j] = np.einsum("i,kij->kj", b, root[group, :j, :j])
+                root[group, j, j] = np.sqrt(v)
+            return replace(self, mean=new, root=root)
         if self.shared:
             V = np.broadcast_to(np.einsum("k,kij->ij", N / N.sum(), V), V.shape)
         root = self.root @ self._root(V)
@@ -223,17 +230,6 @@ class JointPart(NormalPart):
         """Classes that share coefficients and variances."""
         k = len(self.mean)
         return [list(range(k))] if self.shared else [[c] for c in range(k)]
-
-    def _posterior_part(self, N: Array, mean: Array, scatter: Array) -> JointPart:
-        """What counts, means and scatters of the classes give together with the prior."""
-        new, root = np.zeros_like(mean), np.zeros_like(scatter)
-        for j in range(len(self.names)):
-            for group in self._groups:
-                a, b, v = self.line(j, N[group], mean[group], scatter[group])
-                new[group, j] = a + new[group, :j] @ b
-                root[group, j, :j] = np.einsum("i,kij->kj", b, root[group, :j, :j])
-                root[group, j, j] = np.sqrt(v)
-        return replace(self, mean=new, root=root)
 
     def line(self, j: int, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array, float]:
         """Intercepts, coefficients and variance of column j on those before it, in classes that share the last two."""
