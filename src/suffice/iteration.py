@@ -192,16 +192,7 @@ NOTHING = Memory()
 
 @dataclass
 class Progress(Generic[T]):
-    """What a run reports to: it keeps the best result, the trace, and the time.
-
-    >>> progress = Progress("demo")
-    >>> progress.better("start", -10.0, "graph 0"); progress.better("add a -> b", -8.0, "graph 1")
-    >>> progress.best, progress.score, [s.gain for s in progress.trace]
-    ('graph 1', -8.0, [0.0, 2.0])
-    >>> seen = []
-    >>> Progress("demo", show=seen.append).better("start", -10.0, "graph 0"); seen[0].what
-    'start'
-    """
+    """What a run reports to: it keeps the best result, the trace, and the time."""
 
     what: str
     time_limit: float | None = None

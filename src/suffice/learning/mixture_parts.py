@@ -308,8 +308,8 @@ class TablesPart(LinearPart):
 
 @dataclass(frozen=True, eq=False)
 class RatesPart(LinearPart):
-    """Counts with a Poisson rate in each class; `overall` is that of all rows, `imagined` are the events and the rows of a Gamma
-    prior, by column."""
+    """Counts with a Poisson rate in each class; `overall`: of all rows; `imagined`: events and rows of a Gamma prior, by
+    column."""
 
     how: Estimate
     overall: Array

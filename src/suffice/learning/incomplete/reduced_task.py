@@ -113,8 +113,7 @@ class EStep(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReducedTask(Task):
-    """What starts, and conventions of hidden numbers, are made of, and the forms that parameters and statistics have.
-    `ParameterProblem` iterates over it."""
+    """What starts and conventions of hidden numbers are made of; `ParameterProblem` iterates over it."""
 
     nodes: Mapping[str, NodeFamily] = field(kw_only=True)
     tables: FlatTables = field(kw_only=True)
