@@ -192,16 +192,7 @@ NOTHING = Memory()
 
 @dataclass
 class Progress(Generic[T]):
-    """What a run reports to: it keeps the best result, the trace, and the time.
-
-    >>> progress = Progress("demo")
-    >>> progress.better("start", -10.0, "graph 0"); progress.better("add a -> b", -8.0, "graph 1")
-    >>> progress.best, progress.score, [s.gain for s in progress.trace]
-    ('graph 1', -8.0, [0.0, 2.0])
-    >>> seen = []
-    >>> Progress("demo", show=seen.append).better("start", -10.0, "graph 0"); seen[0].what
-    'start'
-    """
+    """What a run reports to: it keeps the best result, the trace, and the time."""
 
     what: str
     time_limit: float | None = None
@@ -246,17 +237,14 @@ class Progress(Generic[T]):
             raise OutOfTime
         if now > 1.0 and now - self._shown > 0.1:
             self._shown = now
-            self._show(what)
-
-    def _show(self, what: str) -> None:
-        if self.show is None:
-            self.show = is_shown()
-        if not self.show or callable(self.show) or self.seconds < patience():
-            return
-        best = f"; best so far {self.score:,.3f}" if self.trace else ""
-        self._text = f"{self.what}{': ' + what if what else ''}{best}"
-        if self._line is None:
-            self._line = LINE.begin(lambda: self._text, self.start)
+            if self.show is None:
+                self.show = is_shown()
+            if not self.show or callable(self.show) or self.seconds < patience():
+                return
+            so_far = f"; best so far {self.score:,.3f}" if self.trace else ""
+            self._text = f"{self.what}{': ' + what if what else ''}{so_far}"
+            if self._line is None:
+                self._line = LINE.begin(lambda: self._text, self.start)
 
     def close(self) -> None:
         """Take the line on the terminal away."""

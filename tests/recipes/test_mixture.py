@@ -14,9 +14,9 @@ import pytest
 import suffice as sf
 from suffice.errors import DataError, FitError, SufficeNote
 from suffice.families.priors.priors import Gamma, as_prior
-from suffice.incomplete.classes import ClassParameters
 from suffice.learning import mixture_setup
 from suffice.learning.incomplete.climb import FellError, evaluate
+from suffice.learning.mixture_parts import ClassParameters
 from suffice.learning.mixture_setup import Diagonal, Full, Kind, MixtureRows, Spherical, Tied
 from suffice.recipes.latent.latent_run import ICL
 from suffice.recipes.latent.mixture import HeldOut, mixture

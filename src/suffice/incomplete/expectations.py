@@ -150,8 +150,12 @@ class ExpectedTables:
         """The expected tables of some sets of variables end to end, the last variable fastest, and where each begins."""
         flat, at = self._tables(sets, threads)
         for names, (a, b) in zip(sets, pairwise(at), strict=True) if self._complete_only else ():
-            total = flat[a:b].sum()
-            flat[a:b] = flat[a:b] * (self.weight / total) if total > 0 else self._independent(names)
+            total, joint = flat[a:b].sum(), np.full(1, self.weight)
+            for name in names if not total > 0 else ():
+                alone = self._tables([[name]], 1)[0]
+                share = alone / alone.sum() if alone.sum() > 0 else np.full(len(alone), 1 / len(alone))
+                joint = np.outer(joint, share).reshape(-1)
+            flat[a:b] = flat[a:b] * (self.weight / total) if total > 0 else joint
         return flat, at
 
     def _tables(self, sets: Sequence[Sequence[str]], threads: int | None) -> tuple[Array, Ints]:
@@ -170,14 +174,6 @@ class ExpectedTables:
         for done, _ in zip(ends[1:], in_order((partial(job, a, b) for a, b in pairwise(ends)), threads), strict=True):
             self._watch(f"expected tables, {done:,} of {len(sets):,}")
         return flat, at
-
-    def _independent(self, names: Sequence[str]) -> Array:
-        result = np.full(1, self.weight)
-        for name in names:
-            alone = self._tables([[name]], 1)[0]
-            known = alone.sum() > 0
-            result = np.outer(result, alone / alone.sum() if known else np.full(len(alone), 1 / len(alone))).reshape(-1)
-        return result
 
     def _sparse(self, names: Sequence[str]) -> Counts:
         """A huge table as a list of its cells."""

@@ -75,11 +75,7 @@ def checked_first(first: Any) -> First:
 
 
 def stationary(matrix: Array) -> Array:
-    """The distribution that a matrix of transitions keeps: π = π M. One that keeps several is refused.
-
-    >>> stationary(np.array([[0.9, 0.1], [0.3, 0.7]])).round(12)
-    array([0.75, 0.25])
-    """
+    """The distribution that a matrix of transitions keeps: π = π M. One that keeps several is refused."""
     K = len(matrix)
     if np.linalg.matrix_rank(np.eye(K) - matrix, tol=UNIT) < K - 1:
         raise ModelError(

@@ -1,53 +1,209 @@
-"""The M-step of a mixture, part by part: the parameters that expected statistics and a prior give.
+"""Rows with a hidden class: what the class of a row, and its missing cells, are expected to be; and the parts that say what
+classes are like, those of finite columns and counts.
 
-A part here is one of `suffice.incomplete.classes` that also knows what the prior imagines of its columns, and which
-parameters follow from a statistic that was gathered under its own:
+    p(row) = Σ_k w_k Π_parts p(columns of the part | class k)         r_k(row) = w_k p(row | k) / p(row)
 
-    maximised(s)    the part with the parameters that the statistic and the prior give
-    log_prior()     the logarithm that this maximises besides the expected log-likelihood
-    taken(…)        the part with the parameters of a start: means and covariances of its columns, or what each has in each class
-    cpds(…)         each column's distribution given the hidden class and, where they are together, the columns before it
+They are one more kind of components: parameters in, statistics that add and ln p out. Rows are passed over in each expectation,
+a few at a time. A part is columns that have one distribution together in each class, with its parameters, arrays that have the
+classes on their first axis, and what the prior imagines of its columns.
 
-Real columns that are normal together have statistics in z = L⁻¹ (x − μ), around the parameters under which they were gathered:
+    add_log_probs(…)        adds ln p(columns | class) of a few rows to an array, one row per class, and returns what it used
+    gather(memory, r)       the statistic of these rows weighted by responsibilities r: an array, or a tuple of them, that adds
+    maximise(s)             the part with the parameters that the statistic, gathered under its own, and the prior give
+    log_prior()             the logarithm that this maximises besides the expected log-likelihood
+    with_parameters(…)      the part with the parameters of a start: means and covariances of its columns, or tables and rates
+    cpds(…)                 each column's distribution given the class and, where they are together, the columns before it
 
-    μ ← μ + L m,   L ← L chol(Σ r z zᵀ / N − m mᵀ),   m = Σ r z / N
-
-What a prior believes of them are imagined moments of each column given those before it. With κ, m₀, S₀, ν₀ the imagined moments
-of columns 1 … j (count, mean, scatter, df), c = (−b, 1), and a, b, v the intercept, coefficients and variance of column j on
-those before it, the M-step maximises, besides the expected log-likelihood,
-
-    −½ (ν₀ + e) ln v − ½ (cᵀ S₀ c + κ (c·m₀ − a)²) / v        e = −2 (Mean) or 3 + the number of coefficients b (Mode)
-
-of which the posterior mean (or mode) that `fit` takes is the maximiser. Where classes share b and v, S₀ and ν₀ are imagined once,
-κ and m₀ in each class.
+`block_rows` are the rows that it should be asked about at once, at most. Finite columns and counts are products of matrices,
+ln p = c(θ) · h with the statistic r · hᵀ: for tables h are indicators of states and c = ln θ, for counts h = (x, 1) and
+c = (ln λ, −λ), less ln x!, which is the same in every class. A missing cell is a column of zeros in h.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from suffice.errors import FitError, Sentence, listing
+from suffice.basis.arrays import Array
+from suffice.engines.data import Data
+from suffice.engines.engine import Block, Step, add_up
+from suffice.errors import DataError, FitError, Sentence
 from suffice.errors.remedies import BY_MEAN
 from suffice.exponential.dirichlet import shares_of
-from suffice.exponential.normals.lines import ROUNDING, log_line_prior, prior_lost, regress
 from suffice.families.categorical import Table
-from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.poisson import PoissonRates
-from suffice.families.priors.priors import Prior
-from suffice.families.protocol.family import Array, Cpd, Estimate, imagined_rows
-from suffice.incomplete.classes import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
-from suffice.statistics import Counts, Moments
+from suffice.families.protocol.family import Array, Cpd, Estimate
+from suffice.statistics import Counts
+from suffice.statistics.derived import log_factorial
 from suffice.variables import Finite, Variable
 
-NARROW = 1e-10
-"""A variance below this share of the column's own has collapsed."""
+LOG_ZERO = -1e200
+"""Stands for ln 0, so that 0 · ln 0 is 0 in a product of matrices."""
 
-SINGULAR = 1e-12
-"""The same for what the columns before it leave of the variance of a column."""
+IMPOSSIBLE = -1e199
+"""A sum of logarithms below this has `LOG_ZERO` in it: the probability is 0."""
+
+CELLS = 2**18
+"""Numbers of an array of a block of rows: two megabytes, by measurement."""
+
+SMALL = 2**19
+"""Multiplications of a product that the BLAS makes in one thread; threads of its own would wait for each other, and for ours."""
+
+
+def logs(p: Array) -> Array:
+    """ln p, with a finite number in place of ln 0."""
+    return np.log(p, out=np.full_like(p, LOG_ZERO), where=p > 0.0)
+
+
+class ClassParameters(NamedTuple):
+    """The weights of the classes, and the parts."""
+
+    weights: Array
+    parts: tuple[Any, ...]
+
+    def permute(self, order: Sequence[int]) -> ClassParameters:
+        """The same, the classes in another order."""
+        return ClassParameters(self.weights[list(order)], tuple(part.permute(order) for part in self.parts))
+
+
+class ClassSums(NamedTuple):
+    """Sums over rows: ln p(rows), ln p(rows, most probable classes) − ln p(rows), weights of classes, the parts' statistics."""
+
+    log_likelihood: float
+    hard: float
+    counts: Array
+    parts: tuple[Any, ...]
+
+
+class ImpossibleRow(DataError):
+    """A row that no class can have, by the number of its block and its place there."""
+
+    def to_error(self, data: Data) -> DataError:
+        """The same for a person."""
+        why = "has the probability 0 in every class: a state or count there was never seen in any class; use a prior"
+        return DataError(f"{data.place(*self.args)} {why}")
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredClasses:
+    """The parts and weights of classes in a pass over rows. `label` is a column that shows the class of some rows."""
+
+    parts: tuple[Any, ...]
+    log_weights: Array
+    label: str | None = None
+
+    @classmethod
+    def of(cls, theta: ClassParameters, label: str | None = None) -> ScoredClasses:
+        """What parts find out about their parameters is kept with copies of them, and goes with the pass."""
+        return cls(tuple(replace(part) for part in theta.parts), logs(theta.weights)[:, None], label)
+
+    def log_joint(self, block: Block) -> Iterator[tuple[slice, Array, list[Any]]]:
+        """Of a few rows at a time: ln w_k p(row | k), one row per class, and what the parts remember."""
+        size = int(np.clip(min(part.block_rows for part in self.parts), 64, 8192))
+        for start in range(0, block.n_rows, size):
+            rows = slice(start, min(start + size, block.n_rows))
+            log_probs = np.repeat(self.log_weights, rows.stop - start, axis=1)
+            memory = [part.add_log_probs(block, rows, log_probs) for part in self.parts]
+            if self.label is not None:
+                own = block.columns[self.label][rows]
+                log_probs[(own < len(log_probs)) & (np.arange(len(log_probs))[:, None] != own)] = -np.inf
+            yield rows, log_probs, memory
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedClasses(Step[ClassSums]):
+    """The E-step; or the sums that other responsibilities give, class × row of a block, by a function that pickles."""
+
+    classes: ScoredClasses
+    responsibilities: Callable[[Block], Array] | None = None
+
+    def of(self, block: Block) -> ClassSums:
+        total, given = None, None if self.responsibilities is None else self.responsibilities(block)
+        for rows, log_probs, memory in self.classes.log_joint(block):
+            top, sums = softmax(log_probs)
+            log_sums, weight = np.log(sums), None if block.weight is None else block.weight[rows]
+            counted = top if weight is None else np.where(weight > 0, top, 0.0)
+            if counted.min() < IMPOSSIBLE:
+                raise ImpossibleRow(block.number, rows.start + int(np.argmin(counted)))
+            if given is not None:
+                log_probs[:] = given[:, rows]
+            if weight is not None:
+                log_probs *= weight
+            pairs = zip(self.classes.parts, memory, strict=True)
+            parts = tuple(part.gather(m, log_probs) for part, m in pairs)
+            one = ClassSums(_dot(top + log_sums, weight), -_dot(log_sums, weight), log_probs.sum(axis=1), parts)
+            total = one if total is None else add_up(total, one)
+        return total  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPosterior:
+    """p(class | row) of the rows of a block, row × class, and ln p(row); −inf where a row is impossible, unless refused."""
+
+    classes: ScoredClasses
+    counts: tuple[str, ...] = ()
+    refuse: bool = False
+
+    def __call__(self, block: Block) -> tuple[Array, Array]:
+        r, log_p = np.empty((block.n_rows, len(self.classes.log_weights))), np.empty(block.n_rows)
+        for rows, log_probs, _ in self.classes.log_joint(block):
+            top, sums = softmax(log_probs)
+            if self.refuse and top.min() < IMPOSSIBLE:
+                raise ImpossibleRow(block.number, rows.start + int(np.argmin(top)))
+            r[rows], log_p[rows] = log_probs.T, np.where(top < IMPOSSIBLE, -np.inf, top + np.log(sums))
+        for name in self.counts:
+            log_p -= log_factorial(np.nan_to_num(block.columns[name]))
+        return r, log_p
+
+
+@dataclass(frozen=True, eq=False)
+class ClassLogLikelihood(Step[float]):
+    """Σ ln p(row), −inf where a row is impossible."""
+
+    posterior: ClassPosterior
+
+    def of(self, block: Block) -> float:
+        log_p, some = self.posterior(block)[1], block.weights > 0.0
+        return float((log_p[some] * block.weights[some]).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class ClassComponents:
+    """Rows with a hidden class, as components (`suffice.incomplete.components`) whose rows each expectation passes over. `base`
+    is Σ −ln x! of the counts; `label` a column that shows the class of some rows."""
+
+    data: Data
+    base: float
+    label: str | None = None
+    threads: int | None = None
+
+    def expect(self, theta: ClassParameters, given: Callable[[Block], Array] | None = None) -> ClassSums:
+        """What all rows are expected to count, or do with the responsibilities that are given, and their ln p. Rows that are
+        impossible under the parameters are refused."""
+        try:
+            step = ExpectedClasses(ScoredClasses.of(theta, self.label if given is None else None), given)
+            sums = self.data.fold(step, threads=self.threads)
+        except ImpossibleRow as error:
+            raise error.to_error(self.data) from None
+        return sums._replace(log_likelihood=sums.log_likelihood + self.base)
+
+
+def softmax(log_probs: Array) -> tuple[Array, Array]:
+    """Turn ln p(k, row), one row per class, into p(k | row) in place; the largest ln p of each row, and Σ p over it."""
+    top = log_probs.max(axis=0)
+    log_probs -= top
+    np.exp(log_probs, out=log_probs)
+    sums = log_probs.sum(axis=0)
+    log_probs /= sums
+    return top, sums
+
+
+def _dot(x: Array, weight: Array | None) -> float:
+    return float(x.sum() if weight is None else x @ weight)
 
 
 class CollapsedClass(Sentence):
@@ -74,11 +230,62 @@ def _log_powers(p: Array, power: Array) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class TablesPart(ClassTables):
-    """Finite columns with a table in each class; `alpha` are the imagined counts of each."""
+class MixturePart:
+    """Columns with their parameters; `arrays` are those that have the classes on their first axis."""
 
+    names: tuple[str, ...]
+
+    arrays: ClassVar[tuple[str, ...]]
+
+    def permute(self, order: Sequence[int]) -> Self:
+        """The same, the classes in another order."""
+        return replace(self, **{name: getattr(self, name)[list(order)] for name in self.arrays})
+
+
+@dataclass(frozen=True, eq=False)
+class LinearPart(MixturePart):
+    """ln p = c · h. Parameters: class × state, or class × count."""
+
+    table: Array
+
+    arrays: ClassVar = ("table",)
+
+    def gather(self, memory: Array, responsibilities: Array) -> Array:
+        return np.asarray(responsibilities @ memory.T)
+
+
+@dataclass(frozen=True, eq=False)
+class TablesPart(LinearPart):
+    """Finite columns of so many states, with a table in each class: those of all of them one after the other. `alpha` are the
+    imagined counts of each."""
+
+    sizes: tuple[int, ...]
     how: Estimate
     alpha: tuple[Array | None, ...]
+
+    @property
+    def block_rows(self) -> int:
+        return CELLS // int(max(self.table.shape))
+
+    def split(self, table: Array) -> list[Array]:
+        """The part of each column."""
+        return np.split(table, np.cumsum(self.sizes)[:-1], axis=1)
+
+    @cached_property
+    def _coefficients(self) -> Array:
+        return logs(self.table)
+
+    def add_log_probs(self, block: Block, rows: slice, log_probs: Array) -> Array:
+        n = log_probs.shape[1]
+        h, each = np.zeros((self.table.shape[1], n)), np.arange(n)
+        for name, size, offset in zip(self.names, self.sizes, np.cumsum((0, *self.sizes)), strict=False):
+            codes, seen = block.columns[name][rows].astype(np.intp), each
+            if codes.max() >= size:
+                seen = np.flatnonzero(codes < size)
+                codes = codes[seen]
+            h[codes + offset, seen] = 1.0
+        log_probs += self._coefficients @ h
+        return h
 
     @property
     def n_parameters(self) -> int:
@@ -100,13 +307,31 @@ class TablesPart(ClassTables):
 
 
 @dataclass(frozen=True, eq=False)
-class RatesPart(ClassRates):
-    """Counts with a Poisson rate in each class; `overall` is that of all rows, `imagined` are the events and the rows of a Gamma
-    prior, by column."""
+class RatesPart(LinearPart):
+    """Counts with a Poisson rate in each class; `overall`: of all rows; `imagined`: events and rows of a Gamma prior, by
+    column."""
 
     how: Estimate
     overall: Array
     imagined: tuple[Array, Array]
+
+    @property
+    def block_rows(self) -> int:
+        return CELLS // sum(self.table.shape)
+
+    @cached_property
+    def _coefficients(self) -> Array:
+        return np.concatenate([logs(self.table), -self.table], axis=1)
+
+    def add_log_probs(self, block: Block, rows: slice, log_probs: Array) -> Array:
+        h, d = np.ones((2 * len(self.names), log_probs.shape[1])), len(self.names)
+        for j, name in enumerate(self.names):
+            h[j] = block.columns[name][rows]
+        lost = np.isnan(h[:d])
+        if lost.any():
+            h[d:][lost] = h[:d][lost] = 0.0
+        log_probs += self._coefficients @ h
+        return h
 
     @property
     def n_parameters(self) -> int:
@@ -135,220 +360,3 @@ class RatesPart(ClassRates):
 
     def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
         return {n: PoissonRates(variables[n], (hidden,), self.table[:, j]) for j, n in enumerate(self.names)}
-
-
-@dataclass(frozen=True, eq=False)
-class NormalPart(ClassNormals):
-    """Real columns. `variance` is their overall variance; `shared`: something of the covariance is one for all classes, or for
-    all columns; `imagined` are the moments of each column that the prior imagines, one group per class."""
-
-    how: Estimate
-    shared: bool
-    variance: Array
-    imagined: tuple[Moments, ...] | None
-
-    def narrowness(self) -> float:
-        """The largest ratio of a column's deviation to what is left of it in a class: as many digits of ln p are lost."""
-        left = self.root if self.root.ndim == 2 else np.diagonal(self.root, axis1=1, axis2=2)
-        return float((np.sqrt(self.variance) / left).max())
-
-    def _weight(self, N: Array) -> Array:
-        """What sums are divided by."""
-        if self.imagined is None and np.any(N <= 0.0):
-            raise CollapsedClass("a class has no rows left")
-        return np.where(N > 0.0, N, 1.0)
-
-    def _refuse_narrow(self, variance: Array, overall: Any) -> None:
-        if np.any(variance < NARROW * overall):
-            name = self.names[int(np.argmin((variance / overall).min(axis=0)))]
-            raise CollapsedClass(f"the variance of {name!r} has shrunk to nothing in a class")
-
-    def _extra(self, n_means: int, n_coefficients: int) -> float:
-        """e of the formula: what is added to df."""
-        return float(self.how.rows_behind(0.0, n_means + n_coefficients))
-
-
-def imagined_moments(
-    prior: Prior | None, columns: Sequence[Variable], hidden: Finite, *, chained: bool
-) -> tuple[Moments, ...] | None:
-    """What the prior says of each column, or None if it says nothing. `chained`: each has those before it as parents."""
-    if prior is None:
-        return None
-    said = [imagined_rows(prior, v, [hidden, *(columns[:j] if chained else ())]) for j, v in enumerate(columns)]
-    every = np.arange(hidden.n_states)
-    return tuple(s.at(every) for s in said) if all(isinstance(s, Moments) for s in said) else None
-
-
-class JointPart(NormalPart, JointNormals):
-    """Columns that are normal together. `shared`: one covariance for all classes."""
-
-    @property
-    def n_parameters(self) -> int:
-        k, d = self.mean.shape
-        return int(k * d + (1 if self.shared else k) * d * (d + 1) // 2)
-
-    def maximise(self, statistic: Array) -> JointPart:
-        d = len(self.names)
-        N = statistic[:, d, d]
-        divisor = self._weight(N)
-        m = statistic[:, :d, d] / divisor[:, None]
-        V = statistic[:, :d, :d] / divisor[:, None, None] - m[:, :, None] * m[:, None, :]
-        mean = self.mean + np.einsum("kij,kj->ki", self.root, m)
-        if self.imagined is not None:
-            return self._posterior_part(N, mean, N[:, None, None] * (self.root @ V @ self.root.transpose(0, 2, 1)))
-        if self.shared:
-            V = np.broadcast_to(np.einsum("k,kij->ij", N / N.sum(), V), V.shape)
-        root = self.root @ self._root(V)
-        variance = np.einsum("kij,kij->ki", root, root)
-        self._refuse_narrow(variance, self.variance)
-        if not np.all(np.diagonal(root, axis1=1, axis2=2) ** 2 > SINGULAR * variance):
-            raise self._singular()
-        return replace(self, mean=mean, root=root)
-
-    def _root(self, V: Array) -> Array:
-        try:
-            return np.asarray(np.linalg.cholesky(V), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            raise self._singular() from None
-
-    def _singular(self) -> CollapsedClass:
-        return CollapsedClass(f"the covariance of {listing(self.names)} is singular in a class")
-
-    @property
-    def _groups(self) -> list[list[int]]:
-        """Classes that share coefficients and variances."""
-        k = len(self.mean)
-        return [list(range(k))] if self.shared else [[c] for c in range(k)]
-
-    def _posterior_part(self, N: Array, mean: Array, scatter: Array) -> JointPart:
-        """What counts, means and scatters of the classes give together with the prior."""
-        new, root = np.zeros_like(mean), np.zeros_like(scatter)
-        for j in range(len(self.names)):
-            for group in self._groups:
-                a, b, v = self.line(j, N[group], mean[group], scatter[group])
-                new[group, j] = a + new[group, :j] @ b
-                root[group, j, :j] = np.einsum("i,kij->kj", b, root[group, :j, :j])
-                root[group, j, j] = np.sqrt(v)
-        return replace(self, mean=new, root=root)
-
-    def line(self, j: int, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array, float]:
-        """Intercepts, coefficients and variance of column j on those before it, in classes that share the last two."""
-        assert self.imagined is not None
-        said, d = self.imagined[j], j + 1
-        m0 = said.mean[0] - self.shift[:d]
-        return shared_line(said, m0, N, mean[:, :d], scatter[:, :d, :d], self._extra(len(N), j))
-
-    def log_prior(self) -> float:
-        """Σ of the formula at the top."""
-        total = 0.0
-        for j, said in enumerate(self.imagined or ()):
-            for group in self._groups:
-                root = self.root[group[0]]
-                b, v = np.linalg.solve(root[:j, :j].T, root[j, :j]), float(root[j, j] ** 2)
-                a = self.mean[group, j] - self.mean[group, :j] @ b
-                m0, extra = said.mean[0] - self.shift[: j + 1], self._extra(len(group), j)
-                total += log_prior_of_shared_line(said, m0, a, b, v, extra)
-        return float(total)
-
-    def with_parameters(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> JointPart:
-        if self.shared:
-            covariances = np.broadcast_to(covariances.mean(axis=0), covariances.shape)
-        return replace(self, mean=means - self.shift, root=self._root(covariances))
-
-    def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        return chain([variables[n] for n in self.names], hidden, self.mean + self.shift, self.root, counts)
-
-
-def shared_line(said: Moments, m0: Array, N: Array, mean: Array, scatter: Array, extra: float) -> tuple[Array, Array, float]:
-    """Intercepts of classes, and the coefficients and variance that they share, of the last column on those before it, from the
-    moments of each class and what is imagined of one; `m0` is the imagined mean, `extra` the e of the formula at the top."""
-    kappa, off = said.count[0], mean - m0
-    S = said.scatter[0] + scatter.sum(axis=0) + np.einsum("k,ki,kj->ij", kappa * N / (kappa + N), off, off)
-    r = regress(S, ROUNDING)
-    if r.vanishes:
-        raise prior_lost(said.reals[-1], said.reals[int(r.collinear)])
-    df = positive_df(said.df[0] + N.sum() + extra, said.reals[-1])
-    at, b = m0 + off * (N / (kappa + N))[:, None], r.coefficients
-    return at[:, -1] - at[:, :-1] @ b, b, float(r.residual / df)
-
-
-def log_prior_of_shared_line(said: Moments, m0: Array, a: Array, b: Array, v: float, extra: float) -> float:
-    """The logarithm that this maximises besides the expected log-likelihood: the formula at the top."""
-    # the scatter and the rows behind the variance are imagined once, the means in each class
-    share = 1.0 / len(a)
-    rows, scatter = share * (said.df[0] + extra), share * said.scatter[0]
-    return float(log_line_prior(rows, said.count[0], m0, scatter, a, np.broadcast_to(b, (len(a), len(b))), v).sum())
-
-
-def chain(columns: Sequence[Variable], hidden: Finite, mean: Array, root: Array, counts: Array) -> dict[str, Cpd]:
-    """x_j | class, x_<j: with L the root, the coefficients are L_j,<j L_<j⁻¹ and the variance is L_jj²."""
-    names, keys = tuple(v.name for v in columns), np.arange(len(mean))
-    scatter, turned = counts[:, None, None] * (root @ root.transpose(0, 2, 1)), inverses(root)
-    result: dict[str, Cpd] = {}
-    for j, child in enumerate(columns):
-        b = np.einsum("ki,kij->kj", root[:, j, :j], turned[:, :j, :j])
-        a = mean[:, j] - np.einsum("kj,kj->k", b, mean[:, :j])
-        seen = Moments((hidden,), names[: j + 1], keys, counts, mean[:, : j + 1], scatter[:, : j + 1, : j + 1])
-        result[child.name] = ConditionalGaussian(child, (hidden, *columns[:j]), a, b, root[:, j, j] ** 2, seen)
-    return result
-
-
-class SeparatePart(NormalPart, SeparateNormals):
-    """Columns that are independent in each class, each with a variance, or `shared`, one for all of them."""
-
-    @property
-    def n_parameters(self) -> int:
-        k, d = self.mean.shape
-        return int(k * (d + (1 if self.shared else d)))
-
-    def maximise(self, statistic: tuple[Array, ...]) -> SeparatePart:
-        N, first, second = statistic
-        m = first / self._weight(N)
-        mean, variance = self.estimate_moments(N, self.mean + self.root * m, self.root**2 * (second - N * m**2))
-        variance = np.maximum(variance, 0.0)
-        if self.imagined is None:
-            self._refuse_narrow(variance, self.variance.mean() if self.shared else self.variance)
-        return replace(self, mean=mean, root=np.sqrt(variance))
-
-    def estimate_moments(self, N: Array, mean: Array, scatter: Array) -> tuple[Array, Array]:
-        """Means and variances: scatter over count, of each column or of all of them together."""
-        if self.imagined is not None:
-            kappa, m0, S0, df = self._imagined_moments(self.imagined)
-            scatter = scatter + (S0 + kappa * N / (kappa + N) * (mean - m0) ** 2)
-            mean, N = (N * mean + kappa * m0) / (kappa + N), positive_df(df + N, self.names[0])
-        if self.shared:
-            return mean, np.repeat((scatter.sum(axis=1) / N.sum(axis=1))[:, None], len(self.names), axis=1)
-        return mean, np.asarray(scatter / N)
-
-    def _imagined_moments(self, imagined: tuple[Moments, ...]) -> tuple[Array, Array, Array, Array]:
-        """κ, m₀, S₀ and ν₀ + e of each column."""
-        said = np.array([(m.count[0], m.mean[0, 0], m.scatter[0, 0, 0], m.df[0]) for m in imagined])
-        return said[:, 0], said[:, 1] - self.shift, said[:, 2], said[:, 3] + self._extra(1, 0)
-
-    def log_prior(self) -> float:
-        if self.imagined is None:
-            return 0.0
-        kappa, m0, S0, df = self._imagined_moments(self.imagined)
-        v = self.root**2
-        return float(-0.5 * (df * np.log(v) + (S0 + kappa * (self.mean - m0) ** 2) / v).sum())
-
-    def with_parameters(self, means: Array, covariances: Array, tables: Mapping[str, Array]) -> SeparatePart:
-        variance = np.diagonal(covariances, axis1=1, axis2=2)
-        if self.shared:
-            variance = np.repeat(variance.mean(axis=1)[:, None], len(self.names), axis=1)
-        if not np.all(variance > 0.0):
-            raise CollapsedClass("a variance is not positive")
-        return replace(self, mean=means - self.shift, root=np.sqrt(variance))
-
-    def cpds(self, hidden: Finite, variables: Mapping[str, Variable], counts: Array) -> dict[str, Cpd]:
-        mean, result = self.mean + self.shift, dict[str, Cpd]()
-        for j, name in enumerate(self.names):
-            result |= chain([variables[name]], hidden, mean[:, [j]], self.root[:, [j], None], counts)
-        return result
-
-
-def positive_df(df: Any, name: str) -> Any:
-    """What a residual is divided by, refused where the posterior mean does not exist."""
-    if not np.all(df > 0.0):
-        raise FitError(f"the posterior mean of the variance of {name!r} does not exist; give the prior a df above 2")
-    return df

@@ -1,7 +1,7 @@
 """Mixtures as a problem of EM, and how rows become one: what each column is, and what the prior says of it.
 
-E-step   the classes that rows are expected to have (`suffice.incomplete.classes`), and the parts' statistics
-M-step   w = (N + α) / Σ, and each part for itself (`suffice.learning.mixture_parts`)
+E-step   the classes that rows are expected to have (`suffice.learning.mixture_parts`), and the parts' statistics
+M-step   w = (N + α) / Σ, and each part for itself
 objective   Σ ln p(row) + the logarithm of the prior that the M-step maximises: it never falls
 
 Real columns have one of four kinds of covariance. What is not said of a column follows from its type.
@@ -22,17 +22,16 @@ from suffice.errors.remedies import FAMILY, NORMAL_PRIOR
 from suffice.families.categorical import Table
 from suffice.families.priors.priors import Prior, Several
 from suffice.families.protocol.family import Array, Cpd, Estimate, imagined_rows
-from suffice.incomplete.classes import ClassComponents, ClassParameters, ClassSums
 from suffice.incomplete.numbers.units import moments_by_column, observed_cells
 from suffice.learning.incomplete.reduced_task import EStep
+from suffice.learning.mixture_normals import JointPart, NormalPart, SeparatePart, imagined_moments
 from suffice.learning.mixture_parts import (
+    ClassComponents,
+    ClassParameters,
+    ClassSums,
     CollapsedClass,
-    JointPart,
-    NormalPart,
     RatesPart,
-    SeparatePart,
     TablesPart,
-    imagined_moments,
     log_shares,
     shares,
 )

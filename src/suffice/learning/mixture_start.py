@@ -17,9 +17,9 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.errors import FitError
 from suffice.families.protocol.family import Array
-from suffice.incomplete.classes import ClassParameters
 from suffice.learning.incomplete.starts import far_apart
-from suffice.learning.mixture_parts import CollapsedClass, JointPart
+from suffice.learning.mixture_normals import JointPart
+from suffice.learning.mixture_parts import ClassParameters, CollapsedClass
 from suffice.learning.mixture_setup import MixtureProblem
 from suffice.variables import Count, Finite, Real, Variable
 
@@ -125,7 +125,17 @@ def nearest(points: Array, centres: Array) -> np.ndarray:
 def given_start(start: Any, mixture: MixtureProblem) -> ClassParameters:
     """The parameters of a start that the user gave: responsibilities, or arrays of parameters."""
     if isinstance(start, (tuple, list)) and len(start) == 3:
-        return _from_arrays(start, mixture)
+        reals = tuple(n for n, v in mixture.variables.items() if isinstance(v, Real))
+        if len(reals) < len(mixture.variables):
+            raise FitError("(weights, means, covariances) is a start for real columns only; give responsibilities or another run")
+        k, d = mixture.hidden.n_states, len(reals)
+        weights, means = np.asarray(start[0], dtype=np.float64), np.asarray(start[1], dtype=np.float64)
+        if weights.shape != (k,) or means.shape != (k, d):
+            raise FitError(f"a start of {k} classes and {d} columns needs weights of the shape {(k,)} and means of {(k, d)}")
+        if not (np.isfinite(means).all() and (weights > 0.0).all() and np.isclose(weights.sum(), 1.0, atol=1e-6)):
+            raise FitError("the weights of a start are positive and sum to 1, and its means are finite")
+        covariances = _spread(np.asarray(start[2], dtype=np.float64), k, d, mixture)
+        return start_at(mixture, weights / weights.sum(), reals, means, covariances, {})
     try:
         r = np.asarray(start, dtype=np.float64)
     except (TypeError, ValueError):
@@ -139,20 +149,6 @@ def given_start(start: Any, mixture: MixtureProblem) -> ClassParameters:
         return mixture.start_from(Responsibilities.of(r, mixture.data))
     except CollapsedClass as collapse:
         raise FitError(f"these responsibilities are no start: {collapse}") from None
-
-
-def _from_arrays(start: Any, mixture: MixtureProblem) -> ClassParameters:
-    reals = tuple(n for n, v in mixture.variables.items() if isinstance(v, Real))
-    if len(reals) < len(mixture.variables):
-        raise FitError("(weights, means, covariances) is a start for real columns only; give responsibilities or another run")
-    k, d = mixture.hidden.n_states, len(reals)
-    weights, means = np.asarray(start[0], dtype=np.float64), np.asarray(start[1], dtype=np.float64)
-    if weights.shape != (k,) or means.shape != (k, d):
-        raise FitError(f"a start of {k} classes and {d} columns needs weights of the shape {(k,)} and means of {(k, d)}")
-    if not (np.isfinite(means).all() and (weights > 0.0).all() and np.isclose(weights.sum(), 1.0, atol=1e-6)):
-        raise FitError("the weights of a start are positive and sum to 1, and its means are finite")
-    covariances = _spread(np.asarray(start[2], dtype=np.float64), k, d, mixture)
-    return start_at(mixture, weights / weights.sum(), reals, means, covariances, {})
 
 
 def _spread(given: Array, k: int, d: int, mixture: MixtureProblem) -> Array:

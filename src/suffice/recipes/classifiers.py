@@ -50,7 +50,8 @@ from suffice.graphs import Dag
 from suffice.incomplete.numbers.normal import weighted_moments
 from suffice.learning.fit import fit
 from suffice.learning.incomplete.climb import Climb
-from suffice.learning.mixture_parts import CollapsedClass, JointPart, SeparatePart, imagined_moments
+from suffice.learning.mixture_normals import JointPart, SeparatePart, imagined_moments
+from suffice.learning.mixture_parts import CollapsedClass
 from suffice.learning.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
 from suffice.models.estimated import estimate_network
 from suffice.models.networks import BayesNet

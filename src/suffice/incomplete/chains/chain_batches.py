@@ -47,8 +47,7 @@ def taken_apart(component: Component, states: Collection[str]) -> tuple[Componen
 
 @dataclass(frozen=True, eq=False)
 class NormalForms:
-    """The nodes as linear forms z / √2 in the columns of the component, for each of its states, with zeros up to multiples of
-    four (see `score_normals`)."""
+    """The nodes as linear forms z / √2 in the component's columns, by state, padded to multiples of four (`score_normals`)."""
 
     centre: Array
     weight: Array

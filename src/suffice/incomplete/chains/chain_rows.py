@@ -20,7 +20,7 @@ from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import add_up
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_batches import Match, NormalSteps, Scored, local_parameters
-from suffice.incomplete.chains.chain_states import ImpossibleSequence, Phase, StateSpace, StepLayout
+from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, Phase, StateSpace, StepLayout
 from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ReducedSteps, ShownPart, StatesFound, certain
 from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.first_slices import stationary
@@ -28,8 +28,6 @@ from suffice.incomplete.numbers.completed_rows import Batch, gather_completions,
 from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
 from suffice.inference.chains.steps import StateSteps
 from suffice.statistics.moments import Spread
-
-Columns = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)

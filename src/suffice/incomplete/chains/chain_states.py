@@ -219,8 +219,8 @@ class StateSpace:
 
     @cached_property
     def allowed(self) -> dict[int, Array]:
-        """Which states may follow which in each phase, by its number, 1 or 0: what a state has of earlier steps is a copy; what
-        does not exist yet is 0."""
+        """Which states may follow which in each phase: what a state has of earlier steps is a copy; what is not there yet is
+        0."""
         result = {phase.number: np.ones((self.size, self.size), bool) for phase in self.phases}
         for (number, may), (name, k) in product(result.items(), self.members):
             if k > number:

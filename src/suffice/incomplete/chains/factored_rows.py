@@ -130,8 +130,7 @@ MAX_LIKELIHOODS = 2**28
 
 
 class MoveTable(NamedTuple):
-    """The table of an unknown variable in a phase: the variables of the factor; which kind of it each step has; and the cells of
-    the node's table, cell × kind."""
+    """An unknown variable's table in a phase: the factor's variables; each step's kind; cells of the table, cell × kind."""
 
     phase: int
     key: str

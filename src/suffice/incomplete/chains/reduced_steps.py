@@ -153,8 +153,8 @@ MAX_CELLS = 2**22
 
 
 def child_states(parts: Sequence[ShownPart], theta: Theta, name: str) -> Iterator[tuple[npt.NDArray[np.intp], Array]]:
-    """The steps at which a finite variable is missing on which no other depends, some at a time, and p(state) there (states ×
-    steps), by posteriors of the joint states."""
+    """Steps, some at a time, at which a finite variable is missing on which no other depends, and p(state) there (states ×
+    steps)."""
     for rows, joint, scored in parts:
         for e in (e for e in rows.emissions if e.name == name):
             table = theta.cells[theta.tables.cells[e.key]]

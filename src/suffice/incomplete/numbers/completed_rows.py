@@ -238,8 +238,7 @@ def observed_moments(local: Member, rows: ObservedRows, weight: Array) -> Groups
 
 
 class UnknownNumbers(NamedTuple):
-    """Unknown numbers of a batch: how they hang on the observed ones (groups, states, …), and by state and row their
-    ln ∫ p and mean (unknown, states, rows)."""
+    """Unknown numbers of a batch: how they hang on observed ones; by state and row ln ∫ p and mean (unknown, states, rows)."""
 
     given: ConditionalNormal
     indices: list[Ints]

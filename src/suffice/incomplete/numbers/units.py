@@ -233,13 +233,10 @@ def moments_by_column(
 
 def with_hidden(units: Units, alike: Mapping[str, str | None]) -> Units:
     """The units with those of hidden numbers, each as the column it is like, or as they are."""
-    centre, scale, mean, variance, weight = map(dict, (units.centre, units.scale, units.mean, units.variance, units.weight))
-    for name, model in alike.items():
-        known = model is not None and model in units.centre
-        centre[name] = units.centre[model] if known else 0.0  # type: ignore[index]
-        scale[name] = units.scale[model] if known else 1.0  # type: ignore[index]
-        mean[name], variance[name], weight[name] = 0.0, units.variance[model] if known else 1.0, 0.0  # type: ignore[index]
-    return replace(units, centre=centre, scale=scale, mean=mean, variance=variance, weight=weight)
+    defaults = {"centre": 0.0, "scale": 1.0, "variance": 1.0}
+    own = {part: {n: getattr(units, part).get(model, x) for n, model in alike.items()} for part, x in defaults.items()}
+    own |= {part: dict.fromkeys(alike, 0.0) for part in ("mean", "weight")}
+    return replace(units, **{part: {**getattr(units, part), **new} for part, new in own.items()})
 
 
 def columns_below(template: Template, hidden: Collection[str], observed: Collection[str]) -> dict[str, str | None]:

@@ -3,7 +3,7 @@
     Tied        y_j = a_j[s] + b_j · y_<j + noise of variance v_j in all states s: b_j from Σ_s scatter[s], v_j = residual / Σ N
     Spherical   y_j = m_j[s] + noise of variance v[s], for all columns j: v[s] = Σ_j scatter_j[s] / Σ_j N_j[s]
 
-With a prior the formulas are those of `learning.mixture_parts`. `sticky` imagines so many more steps that stay in their
+With a prior the formulas are those of `learning.mixture_normals`. `sticky` imagines so many more steps that stay in their
 state, besides what the prior imagines.
 
 At a start states emit what the classes of a mixture do at its starts, and tend to stay. A mixture forgets the order of the steps,
@@ -36,7 +36,8 @@ from suffice.learning.chains.chain_problem import ChainProblem
 from suffice.learning.chains.stationary import without_pull
 from suffice.learning.incomplete.objective import COLLAPSED, VANISHED, Collapsed, refuse_collapse, regression_of
 from suffice.learning.incomplete.reduced_task import ExpectedStatistic
-from suffice.learning.mixture_parts import CollapsedClass, log_prior_of_shared_line, positive_df, shared_line
+from suffice.learning.mixture_normals import log_prior_of_shared_line, positive_df, shared_line
+from suffice.learning.mixture_parts import CollapsedClass
 from suffice.learning.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.mixture_start import SAMPLE, MixtureStarts
 from suffice.statistics import Counts
@@ -85,7 +86,7 @@ class StateProblem(ChainProblem):
         return total - float((one.df[0] + extra) * np.log(self.units.scale[node.name]))
 
     def _extra(self, node: NodeFamily, n_means: int) -> float:
-        """What is added to the imagined df: e of the formula in `mixture_parts`."""
+        """What is added to the imagined df: e of the formula in `mixture_normals`."""
         return float(self.estimate.rows_behind(0.0, n_means + len(node.reals) - 1))
 
     def _tied_line(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:

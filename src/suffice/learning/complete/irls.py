@@ -113,8 +113,8 @@ class Ascent:
         return Maximum(climb.theta, s, covariance, climb.iterations + 1)
 
     def climb(self, theta: Array, tol: float) -> tuple[Maximum, Array]:
-        """The θ of largest objective, from a start, and how far its columns are off their centre: where they are, the way to it
-        may have stopped for that."""
+        """The θ of largest objective from a start, and how far its columns are off their centre, for which it may have
+        stopped."""
         name, penalty, family, m = self.at.child.name, self.penalty, self.family, len(theta)
         nowhere = Sums(-np.inf, np.zeros(m), np.zeros((m, m)), 0.0, 0.0)
         theta, s, here = self._uphill(theta, nowhere, -np.inf, np.zeros(m))  # a step of nothing: the sums at the start

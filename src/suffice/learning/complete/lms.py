@@ -194,26 +194,22 @@ class LmsWalk:
         return replace(s, theta=theta, average=average, seen=seen)
 
     def _first(self, block: Block) -> LmsState:
-        """Where a run begins: without effects, or at a regression that is known."""
-        centre, scale, rate = self._glance(block.take(slice(GLANCE)))
+        """Where a run begins: without effects, or at a regression that is known. The first rows give centre and scale of the
+        numbers, and a rate: 0.3 of the step that would take the first row's residual to 0."""
+        some, numbers = block.take(slice(GLANCE)), terms(self.parents).numbers
+        X = fill_design(self.parents, some.columns, np.zeros(len(numbers)), some.n_rows, self.child.name)[1:]
+        centre, spread = np.where(numbers, X.mean(axis=1), 0.0), np.where(numbers, X.std(axis=1), 1.0)
+        scale = np.where(spread > 0, spread, 1.0)
+        y = self.family.values(self.child, some.columns)
+        trials = float(np.mean(some.columns[self.family.trials])) if self.family.trials else 1.0
+        curve = self.family.curve(float(y.mean()), trials)
+        rate = 0.3 / (curve * (1.0 + float((((X - centre[:, None]) / scale[:, None]) ** 2).mean(axis=1).sum())))
         theta, seen = np.zeros((len(self.family.layout(self.child, len(centre)).levels), 1 + len(centre))), 0.0
         if self.start is not None:
             layout = self.start.layout
             theta = layout.predictors(layout.shift(self.start.theta, centre)) * _with_one(scale).T
             seen = self.start.fitted.weight if self.start.fitted is not None else 0.0
         return LmsState(theta, theta, centre, scale, seen, rate if self.rate is None else float(self.rate))
-
-    def _glance(self, some: Block) -> tuple[Array, Array, float]:
-        """Centre and scale of the numbers, and a rate: 0.3 of the step that would take the first row's residual to 0."""
-        columns, numbers = some.columns, terms(self.parents).numbers
-        X = fill_design(self.parents, columns, np.zeros(len(numbers)), some.n_rows, self.child.name)[1:]
-        centre = np.where(numbers, X.mean(axis=1), 0.0)
-        spread = np.where(numbers, X.std(axis=1), 1.0)
-        scale = np.where(spread > 0, spread, 1.0)
-        y = self.family.values(self.child, columns)
-        trials = float(np.mean(columns[self.family.trials])) if self.family.trials else 1.0
-        curve = self.family.curve(float(y.mean()), trials)
-        return centre, scale, 0.3 / (curve * (1.0 + float((((X - centre[:, None]) / scale[:, None]) ** 2).mean(axis=1).sum())))
 
 
 def _with_one(scale: Array) -> Array:

@@ -209,18 +209,16 @@ class Plate:
         return PartialPooling(pools, own.strength, prior, slopes=tuple(own.slopes), restricted=own.restricted)
 
     def __repr__(self) -> str:
-        parts = [repr(_arrows(self.graph))]
+        dag = self.graph
+        lone = [n for n in dag.nodes if not dag.parents(n) and not dag.children(n)]
+        arrows = [*(f"{a} -> {b}" for a, b in dag.edges[:12]), *lone[:12], *(["…"] if len(dag.edges) > 12 else [])]
+        parts = [repr("; ".join(arrows))]
         parts += [f"columns={{{', '.join(f'{n!r}: [{listing(c)}]' for n, c in self.columns.items())}}}"] if self.columns else []
         parts += [f"group={self.group!r}"] if self.group is not None else []
         parts += [f"inside=[{listing(self.inside)}]"] if self.inside and set(self.inside) != set(self.graph.nodes) else []
         size = f"{quantity(len(self.dag.nodes), 'node')}, {quantity(len(self.dag.edges), 'edge')}"
         tied = [f"{listing(nodes, style='str')} share their parameters" for nodes in self.shared]
         return f"Plate({', '.join(parts)}, pooling={self.pooling!r}): {'; '.join([size, *tied])}"
-
-
-def _arrows(dag: Dag) -> str:
-    lone = [n for n in dag.nodes if not dag.parents(n) and not dag.children(n)]
-    return "; ".join([*(f"{a} -> {b}" for a, b in dag.edges[:12]), *lone[:12], *(["…"] if len(dag.edges) > 12 else [])])
 
 
 def _checked_columns(columns: Any, graph: Dag, group: Any) -> dict[str, tuple[str, ...]]:

@@ -178,8 +178,7 @@ def doubts(problem: ParameterProblem, theta: Theta, statistic: Any) -> Iterator[
 
 
 def nodes_without_noise(problem: ParameterProblem, theta: Theta, statistic: Any) -> list[str]:
-    """The nodes with a variance that has come down to the least that is allowed, or is small and still falls with each step of
-    EM, which needs ever longer for ever less."""
+    """The nodes with a variance that is the least allowed, or is small and still falls with each step of EM."""
     found: list[str] = []
     try:
         ahead = problem.maximise(statistic)

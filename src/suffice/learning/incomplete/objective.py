@@ -108,8 +108,7 @@ def normal_of(
 def common_line_of(
     node: NodeFamily, groups: Groups | None, old: ConditionalGaussian, known: Mapping[int, float], variance: float
 ) -> ConditionalGaussian:
-    """The linear regression that expected moments give: one line for all configurations, but for their levels. Slopes that are
-    `known`, by their place, are those of an offset."""
+    """One line for all configurations, but for their levels; slopes that are `known`, by their place, are those of an offset."""
     if groups is None or not groups.spread.weight.sum() > 0:
         return old
     found = common_line(node.finite, groups.keys, groups.spread, known)

@@ -79,14 +79,9 @@ def refuse_constants(
 
 
 class ImaginedCells(NamedTuple):
-    """What a prior says of the cells of all tables.
-
-    alpha     what it imagines
-    more      what is added to counts: imagined ones, less 1 for modes
-    once      the same, but that of tied nodes only the first has it
-    said      the cells where there is any of that
-    beliefs   what it holds of tables of which it imagines no counts; their estimates are modes
-    """
+    """What a prior says of the cells of all tables: `alpha`, what it imagines; `more`, what is added to counts, less 1 for modes;
+    `once`, the same, but that of tied nodes only the first has it; `said`, the cells where there is any of that; `beliefs`, what
+    it holds of tables of which it imagines no counts, whose estimates are modes."""
 
     alpha: Array
     more: Array
@@ -113,8 +108,7 @@ class EStep(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReducedTask(Task):
-    """What starts, and conventions of hidden numbers, are made of, and the forms that parameters and statistics have.
-    `ParameterProblem` iterates over it."""
+    """What starts and conventions of hidden numbers are made of; `ParameterProblem` iterates over it."""
 
     nodes: Mapping[str, NodeFamily] = field(kw_only=True)
     tables: FlatTables = field(kw_only=True)
@@ -234,10 +228,9 @@ class ReducedTask(Task):
 
     def of_node(self, name: str, statistic: ExpectedStatistic) -> Any:
         """What is expected of a node: counts, moments, or of a regression its parameters and what completed rows say at them."""
-        node = self.nodes[name]
-        return (
-            (statistic.theta.others[name], statistic.steps.get(name)) if node.iterative else self._statistic_of(node, statistic)
-        )
+        if self.nodes[name].iterative:
+            return statistic.theta.others[name], statistic.steps.get(name)
+        return self._statistic_of(self.nodes[name], statistic)
 
     def _statistic_of(self, node: NodeFamily, statistic: ExpectedStatistic, units: Units | None = None) -> Counts | Moments:
         if node.by_table:

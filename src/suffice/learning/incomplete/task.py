@@ -165,8 +165,7 @@ def declared_hidden(hidden: Any, *, numbers: bool = False) -> dict[str, Any]:
 
 
 def check_hidden(unseen: Mapping[str, Any], graph: Dag | Template, rows: Any, what: str = "graph", row: str = "row") -> None:
-    """Refuse hidden variables that are not in the graph, or have more states than there are rows, and nodes that are neither
-    hidden nor columns."""
+    """Refuse hidden variables that the graph has not, or of too many states, and nodes neither hidden nor columns."""
     for name, v in unseen.items():
         if name not in graph:
             raise FitError(f"the hidden variable {name!r} is not in the {what}{nearest(name, graph.nodes)}")

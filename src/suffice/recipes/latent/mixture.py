@@ -17,16 +17,15 @@ from suffice.engines.data import Data
 from suffice.engines.scan import rows_with, scan
 from suffice.errors import DataError, FitError, listing, quantity
 from suffice.errors.earlier import tell_of_argument
+from suffice.estimators.columns import classes
 from suffice.families import checked_estimate
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Array, Estimate
 from suffice.graphs import Dag
-from suffice.incomplete import classes
-from suffice.incomplete.classes import ClassParameters, ClassPosterior
 from suffice.iteration import Packed
 from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.climb import Climb
-from suffice.learning.mixture_parts import CollapsedClass
+from suffice.learning.mixture_parts import ClassParameters, ClassPosterior, CollapsedClass
 from suffice.learning.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.mixture_start import MixtureStarts, given_start, start_at
 from suffice.limits import COPIES, check_room, options_of
