@@ -54,11 +54,6 @@ class Neighbourhood:
         """above[i, j]: there is a directed path from j to i."""
         return ancestors(self.parents)
 
-    def gain(self, child: int, parents: Parents) -> float:
-        """What the score gains when the child gets these parents instead of its own."""
-        new, old = self.scores.families([(child, parents), (child, self.parents[child])])
-        return float(new - old)
-
     def candidates(self, child: int) -> list[int]:
         """Whom the child may have as parents, its other arrows and those of all others staying as they are."""
         return [int(p) for p in np.flatnonzero(self.rules.allowed[child] & ~self.above[:, child])]
@@ -268,19 +263,13 @@ def _change(around: Neighbourhood, new: dict[int, Parents], refused: str | None 
     if not all(around.problem.has_family(x, ps) for x, ps in new.items()):
         return Change(parents, {}, None, refused)
     scores = {names[x]: around.scores.family(x, ps) for x, ps in new.items()}
-    gain = sum(around.gain(x, ps) for x, ps in new.items())
-    penalty = _penalty(around, new)
-    return Change(parents, scores, gain, refused, None if penalty is None else gain + penalty, penalty)
-
-
-def _penalty(around: Neighbourhood, new: dict[int, Parents]) -> float | None:
-    """What the parameters that these families have more than the present ones cost, if the score prices parameters."""
-    price = getattr(around.problem.score, "price", None)
+    gain = sum(scores[names[x]] - around.scores.family(x, around.parents[x]) for x in new)
+    price, count = getattr(around.problem.score, "price", None), around.problem.n_parameters
     if price is None:
-        return None
-    count = around.problem.n_parameters
+        return Change(parents, scores, gain, refused)
     more = sum(count(x, ps) - count(x, around.parents[x]) for x, ps in new.items())
-    return float(price(around.scores.weight)) * more
+    penalty = float(price(around.scores.weight)) * more  # what the parameters cost that they have more than the present ones
+    return Change(parents, scores, gain, refused, gain + penalty, penalty)
 
 
 def test_of(cpdag: Cpdag, details: Any, a: str, b: str) -> PairTested:
