@@ -10,17 +10,16 @@ from suffice import Forbid, HillClimb, Orders, Real, scan
 from suffice.graphs.paths import meek
 from suffice.graphs.undirected import Graph
 from suffice.iteration import Progress
-from suffice.structure.constraints.constraints import MaxParents, Require, Tiers
-from suffice.structure.constraints.rules import Rules, ancestors, toggle_parent
-from suffice.structure.methods.branching import _stricter
+from suffice.structure.constraints import MaxParents, Require, Tiers
 from suffice.structure.methods.chow_liu import best_forest, branching, reroot, spanning_tree
-from suffice.structure.methods.exact import Pace
+from suffice.structure.methods.exact import Pace, _stricter
 from suffice.structure.methods.ges import Class, class_of, class_with, cliques, member
 from suffice.structure.methods.orders import best_of_all
 from suffice.structure.methods.pc import Separation, Separations
 from suffice.structure.results.explanations import family, model_limit, spell
 from suffice.structure.results.order_posterior import effective, r_hat
 from suffice.structure.results.plan import in_words
+from suffice.structure.rules import Rules, ancestors, toggle_parent
 from suffice.structure.scoring.finite_scores import TABLES, room_for
 from suffice.structure.scoring.hybrid_scores import most_families
 from suffice.structure.scoring.local_scores import about, in_memory

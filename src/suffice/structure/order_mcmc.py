@@ -25,12 +25,12 @@ from suffice.errors import FitError, note
 from suffice.iteration import OutOfTime, Packed
 from suffice.limits import Limits, bytes_of, check_room, options_of
 from suffice.scores import AIC, LogLikelihood
-from suffice.structure.constraints.constraints import Constraints
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.constraints import Constraints
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem
 from suffice.structure.results.order_posterior import OrderPosterior
 from suffice.structure.results.plan import Plan, Work, work_of_enumeration
+from suffice.structure.rules import Rules
 from suffice.structure.scoring.parent_sets import ParentSets
 from suffice.structure.search import problem_of
 

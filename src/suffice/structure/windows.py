@@ -16,7 +16,7 @@ from suffice.graphs import Dag
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.graphs.paths import chain
 from suffice.graphs.text import Edge, show
-from suffice.structure.constraints.constraints import (
+from suffice.structure.constraints import (
     Adjacent,
     Candidates,
     Constraints,

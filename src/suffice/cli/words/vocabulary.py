@@ -290,7 +290,7 @@ def constraints_of(require: Sequence[str], forbid: Sequence[str], tiers: str | N
     >>> constraints_of(["a,b"], [], None, 2)
     Require(('a', 'b')) + MaxParents(2)
     """
-    from suffice.structure.constraints.constraints import Constraints, Forbid, MaxParents, Require, read_tiers
+    from suffice.structure.constraints import Constraints, Forbid, MaxParents, Require, read_tiers
 
     parts: list[Constraints] = []
     if require:

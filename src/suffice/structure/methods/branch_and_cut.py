@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array, Bools, Ints
-from suffice.structure.constraints.rules import Parents
 from suffice.structure.methods.cuts import Cut, Fraction, cluster_cut, clusters, local_cuts
+from suffice.structure.rules import Parents
 from suffice.structure.scoring.parent_sets import ParentSets
 
 Pair = tuple[int, int]

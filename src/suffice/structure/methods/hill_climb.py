@@ -16,8 +16,8 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array
 from suffice.errors import FitError
 from suffice.graphs import Dag
-from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
 from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.rules import Parents, Rules, toggle_parent
 
 ADD, DELETE, REVERSE = 0, 1, 2
 KINDS = ("add", "delete", "reverse")

@@ -17,7 +17,7 @@ from suffice.basis.arrays import Bools
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag
 from suffice.graphs.paths import find_cycle, links, reach
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.rules import Rules
 
 MOST_REVERSED = 100
 """Verdicts that are reversed for a graph that extends them all; past these the tests contradict each other throughout."""

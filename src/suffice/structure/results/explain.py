@@ -19,7 +19,6 @@ from suffice.errors import GraphError
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import chain, links, shortest_path
 from suffice.graphs.text import Edge, parse_text, unknown_node
-from suffice.structure.constraints.rules import Parents, Rules, ancestors, toggle_parent
 from suffice.structure.problem import Problem
 from suffice.structure.results.explanations import (
     Change,
@@ -30,6 +29,7 @@ from suffice.structure.results.explanations import (
     PairTested,
     spell,
 )
+from suffice.structure.rules import Parents, Rules, ancestors, toggle_parent
 from suffice.variables import Finite
 
 N_RUNNERS_UP = 5

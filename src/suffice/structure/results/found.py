@@ -19,12 +19,12 @@ from suffice.graphs.text import Edge
 from suffice.iteration import TraceStep
 from suffice.output.display import html_table
 from suffice.pictures import Focus, Picture, Pictured
-from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.results.explain import Neighbourhood, edge_of, explain_edge, explain_node, test_of
 from suffice.structure.results.explanations import Explanation, NodeTested, directions, spell
 from suffice.structure.results.found_graph import SearchResult
 from suffice.structure.results.plan import Work, in_words
+from suffice.structure.rules import Parents, Rules
 
 TELLING = 0.1
 """A gap above this says no more than that nothing is proved."""

@@ -17,8 +17,8 @@ from suffice.errors.remedies import name_of
 from suffice.output.display import OneTable
 from suffice.scores import score_of_data
 from suffice.statistics import Statistics
-from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
+from suffice.structure.rules import Rules
 from suffice.structure.scoring.finite_scores import room_for
 from suffice.structure.scoring.hybrid_scores import PER_NUMBER, HybridScores, most_families
 from suffice.structure.scoring.local_scores import SLOW

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.bitmaps import TABLES
 from suffice.engines.steps.bits import BitBlock, BitLayout, Counts
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, form_of
 from suffice.structure.scoring.parent_sets import Level, Sets, families_of, lattice, pieces
 

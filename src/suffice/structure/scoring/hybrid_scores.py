@@ -25,7 +25,7 @@ from suffice.engines.engine import Block, Step
 from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, too_large
 from suffice.scores import Penalised
 from suffice.statistics import Moments, Request, Statistics
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, in_memory
 from suffice.structure.scoring.parent_sets import Level, Sets, families_of, lattice
 from suffice.variables import Finite, NotNormal

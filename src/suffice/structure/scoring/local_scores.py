@@ -24,7 +24,7 @@ from suffice.families import family_of, has_family
 from suffice.iteration import NOTHING, Memory
 from suffice.scores import Evidence, Penalised, local_score
 from suffice.statistics import Request, Statistics
-from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
+from suffice.structure.rules import Parents, Rules, toggle_parent
 from suffice.structure.scoring.parent_sets import TIE, Level, ParentSets, Sets, by_size, choose, families_of, lattice
 from suffice.variables import Finite, Variable
 

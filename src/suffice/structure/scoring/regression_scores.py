@@ -22,7 +22,7 @@ from suffice.families.regressions.regression_batches import Standardised
 from suffice.families.regressions.regression_suprema import RegressionChild, Supremum, climb_all, column_products
 from suffice.iteration import Packed
 from suffice.scores import Evidence
-from suffice.structure.constraints.rules import Parents
+from suffice.structure.rules import Parents
 from suffice.structure.scoring.local_scores import Family, ScoreSource, about, families_in, in_memory
 from suffice.structure.scoring.parent_sets import Sets
 from suffice.variables import Variable

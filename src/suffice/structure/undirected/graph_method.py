@@ -18,11 +18,11 @@ from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime
 from suffice.statistics import Statistics
-from suffice.structure.constraints.constraints import Constraints
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.constraints import Constraints
 from suffice.structure.problem import Method, Problem
 from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
 from suffice.structure.results.plan import Work
+from suffice.structure.rules import Rules
 from suffice.structure.undirected.selection import EBIC, Judgement
 from suffice.variables import Variable
 

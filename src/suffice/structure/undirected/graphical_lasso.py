@@ -22,10 +22,10 @@ from suffice.inference.numbers.sparse_precision import GAP, SparsePrecision, spa
 from suffice.models.gaussian_markov_net import in_data_units, partial_correlations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds, selected_precision
 from suffice.statistics.counts import freeze
-from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.results.plan import Work
+from suffice.structure.rules import Rules
 from suffice.structure.undirected.graph_method import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
 from suffice.structure.undirected.selection import Judgement
 

@@ -22,7 +22,7 @@ from suffice.errors.remedies import TIERS, in_python
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
 from suffice.graphs.text import Edge, all_nodes, checked_name, show
-from suffice.structure.constraints.rules import (
+from suffice.structure.rules import (
     ConstraintParts,
     EdgeByEdge,
     Rules,
