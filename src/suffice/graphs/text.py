@@ -46,11 +46,7 @@ def has_lines(text: str) -> bool:
 
 
 def parse_text(text: str, marks: Mapping[str, str] = _ARROWS) -> tuple[list[str], list[Edge]]:
-    """The names and the edges of a text of arrows, or of lines, in the order of their first mention.
-
-    >>> parse_text("a, b -> c; e")
-    (['a', 'b', 'c', 'e'], [('a', 'c'), ('b', 'c')])
-    """
+    """The names and the edges of a text of arrows, or of lines, in the order of their first mention."""
     if marks is _ARROWS and (head := _HEAD.match(text)):
         return _parse_dot(text, head)
     text = re.sub(r"(?m)^[ \t]*#.*$", "", text)
@@ -251,9 +247,6 @@ def statements(
     """The statements that spell a graph, one per child in the order given, with the parents in their own order.
 
     `write` puts a name into text; `spelling` does, unless another is given.
-
-    >>> list(statements("abce", {"a": [], "b": [], "c": ["b", "a"], "e": []}))
-    ['b, a -> c', 'e']
     """
     write = write or spelling
     has_children = {p for ps in parents.values() for p in ps}

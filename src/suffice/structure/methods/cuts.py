@@ -58,12 +58,7 @@ class Fraction:
 
 
 def cluster_cut(child: Ints, parents: Bools, cluster: Bools, k: int) -> Cut:
-    """The cut of a cluster over columns (child, parents): at most |C| − k with k parents, or at least k with fewer.
-
-    >>> child, parents = np.array([0, 0, 1, 1]), np.array([[0, 0], [0, 1], [0, 0], [1, 0]], bool)
-    >>> cluster_cut(child, parents, np.array([True, True]), 1)
-    Cut(columns=array([1, 3]), values=array([1., 1.]), most=1.0)
-    """
+    """The cut of a cluster over columns (child, parents): at most |C| − k with k parents, or at least k with fewer."""
     inside = cluster[child]
     many = (parents & cluster).sum(1) >= k
     columns, others = np.flatnonzero(inside & many), np.flatnonzero(inside & ~many)

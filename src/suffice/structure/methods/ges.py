@@ -84,11 +84,7 @@ class Class(NamedTuple):
 
 
 def members(nodes: int) -> Iterator[int]:
-    """The nodes of a set, in order.
-
-    >>> list(members(0b1011))
-    [0, 1, 3]
-    """
+    """The nodes of a set, in order."""
     while nodes:
         last = nodes & -nodes
         yield last.bit_length() - 1
@@ -96,11 +92,7 @@ def members(nodes: int) -> Iterator[int]:
 
 
 def as_set(nodes: Sequence[int]) -> int:
-    """The set of these nodes.
-
-    >>> as_set((0, 1, 3))
-    11
-    """
+    """The set of these nodes."""
     return sum(1 << node for node in nodes)
 
 

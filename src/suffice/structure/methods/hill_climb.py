@@ -250,23 +250,19 @@ def begin_walk(problem: Problem, max_parents: int | None, start: Dag | None) -> 
     rules = problem.rules.cap(max_parents)
     parents = rules.start()
     if start is not None:
-        parents = problem.parents(Dag(start, nodes=problem.names))
-        _check(problem, rules, parents)
+        names, parents = problem.names, problem.parents(Dag(start, nodes=problem.names))
+        for i, chosen in enumerate(parents):
+            for p in chosen:
+                if not rules.allowed[i, p]:
+                    raise FitError(f"the start has the edge {names[p]!r} -> {names[i]!r}, which is not allowed")
+            if len(chosen) > rules.max_parents[i]:
+                most = rules.max_parents[i]
+                raise FitError(f"{names[i]!r} has {len(chosen)} parents in the start, and may have at most {most}")
+            for p in np.flatnonzero(rules.required[i]).tolist():
+                if p not in chosen:
+                    raise FitError(f"the start lacks the edge {names[p]!r} -> {names[i]!r}, which is required")
     problem.progress.better("start", problem.scores.total(parents), list(parents))  # something to return, should time be short
     return Walk(problem, rules, parents)
-
-
-def _check(problem: Problem, rules: Rules, parents: list[Parents]) -> None:
-    names = problem.names
-    for i, chosen in enumerate(parents):
-        for p in chosen:
-            if not rules.allowed[i, p]:
-                raise FitError(f"the start has the edge {names[p]!r} -> {names[i]!r}, which is not allowed")
-        if len(chosen) > rules.max_parents[i]:
-            raise FitError(f"{names[i]!r} has {len(chosen)} parents in the start, and may have at most {rules.max_parents[i]}")
-        for p in np.flatnonzero(rules.required[i]).tolist():
-            if p not in chosen:
-                raise FitError(f"the start lacks the edge {names[p]!r} -> {names[i]!r}, which is required")
 
 
 def climb(problem: Problem, walk: Walk, above: float = -np.inf) -> None:

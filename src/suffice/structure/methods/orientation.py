@@ -77,11 +77,7 @@ class Triple(NamedTuple):
 
 
 def triples(adjacent: Bools) -> list[Triple]:
-    """All triples x - z - y with x < y apart, sorted by (x, y, z).
-
-    >>> triples(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool))
-    [Triple(x=0, z=1, y=2)]
-    """
+    """All triples x - z - y with x < y apart, sorted by (x, y, z)."""
     found = []
     for z in range(len(adjacent)):
         near = np.flatnonzero(adjacent[z])

@@ -20,15 +20,7 @@ from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import chain, links, shortest_path
 from suffice.graphs.text import Edge, parse_text, unknown_node
 from suffice.structure.problem import Problem
-from suffice.structure.results.explanations import (
-    Change,
-    EdgeAbsent,
-    EdgePresent,
-    Explanation,
-    NodeExplained,
-    PairTested,
-    spell,
-)
+from suffice.structure.results.explanations import Change, EdgeAbsent, EdgePresent, Explanation, NodeExplained, PairTested, spell
 from suffice.structure.rules import Parents, Rules, ancestors, toggle_parent
 from suffice.variables import Finite
 

@@ -192,11 +192,7 @@ def about(families: Sequence[Family]) -> list[int]:
 
 
 def families_in(sets: Sets, axis: Ints) -> list[Family]:
-    """The families whose child stands at place axis[g] of sets[g].
-
-    >>> families_in(np.array([[2, 5, 7]]), np.array([1]))
-    [(5, (2, 7))]
-    """
+    """The families whose child stands at place axis[g] of sets[g]."""
     return [(members.pop(place), tuple(members)) for members, place in zip(sets.tolist(), axis.tolist(), strict=True)]
 
 

@@ -46,25 +46,6 @@ class GraphMethod(Method):
 
     def rules(self, constraints: Constraints, variables: Sequence[Variable]) -> Rules:
         """The constraints in numbers: both matrices are symmetric."""
-        self._refuse_directions(constraints)
-        number = {v.name: i for i, v in enumerate(variables)}
-        constraints.refuse_unknown(number)
-        rules = Rules.free(len(variables))
-        for a, b in constraints.forbidden:
-            rules.allowed[number[a], number[b]] = False
-        for name, others in constraints.candidates:
-            among = np.zeros(len(variables), bool)
-            among[[number[other] for other in others]] = True
-            rules.allowed[number[name]] &= among
-        for a, b in (*constraints.required, *constraints.adjacent):
-            rules.required[number[a], number[b]] = True
-        allowed, required = rules.allowed & rules.allowed.T, rules.required | rules.required.T
-        for i, j in np.argwhere(required & ~allowed).tolist():
-            a, b = variables[i].name, variables[j].name
-            raise GraphError(f"the edge {a!r} -- {b!r} is required and not allowed: edges have no direction here")
-        return replace(rules, allowed=allowed, required=required)
-
-    def _refuse_directions(self, constraints: Constraints) -> None:
         name = type(self).__name__
         if constraints.tiers or constraints.not_ancestor:
             kind = "Tiers" if constraints.tiers else "NotAncestor"
@@ -74,6 +55,17 @@ class GraphMethod(Method):
             )
         if constraints.max_parents is not None or constraints.max_parents_of:
             raise FitError(f"MaxParents speaks of parents, and there are none in the undirected graphs that {name} finds")
+        number = {v.name: i for i, v in enumerate(variables)}
+        constraints.refuse_unknown(number)
+        rules = Rules.free(len(variables))
+        allowed = constraints.allowed_edges(rules.allowed, number)
+        for a, b in (*constraints.required, *constraints.adjacent):
+            rules.required[number[a], number[b]] = True
+        allowed, required = allowed & allowed.T, rules.required | rules.required.T
+        for i, j in np.argwhere(required & ~allowed).tolist():
+            a, b = variables[i].name, variables[j].name
+            raise GraphError(f"the edge {a!r} -- {b!r} is required and not allowed: edges have no direction here")
+        return replace(rules, allowed=allowed, required=required)
 
     def work(self, problem: Problem, rules: Rules) -> Work:
         """What is asked for, to foretell the cost; by default the tables or moments of all pairs."""
