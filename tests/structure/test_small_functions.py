@@ -22,9 +22,8 @@ from suffice.structure.results.explanations import family, model_limit, spell
 from suffice.structure.results.order_posterior import effective, r_hat
 from suffice.structure.results.plan import in_words
 from suffice.structure.rules import Rules, ancestors, toggle_parent
-from suffice.structure.scoring.finite_scores import TABLES, room_for
 from suffice.structure.scoring.hybrid_scores import most_families
-from suffice.structure.scoring.local_scores import about, families_in, in_memory
+from suffice.structure.scoring.local_scores import TABLES, about, families_in, in_memory, room_for
 from suffice.structure.scoring.parent_sets import families_of, pieces
 from suffice.structure.scoring.regression_scores import seconds_each
 from suffice.structure.search import problem_of, with_most_parents

@@ -19,9 +19,8 @@ from suffice.scores import score_of_data
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
-from suffice.structure.scoring.finite_scores import room_for
 from suffice.structure.scoring.hybrid_scores import PER_NUMBER, HybridScores, most_families
-from suffice.structure.scoring.local_scores import SLOW
+from suffice.structure.scoring.local_scores import SLOW, room_for
 from suffice.structure.scoring.regression_scores import PASSES, seconds_each
 from suffice.variables import Finite
 

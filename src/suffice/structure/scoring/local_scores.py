@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.engines.bitmaps import TABLES
 from suffice.engines.data import Data
 from suffice.errors import FitError, note
 from suffice.families import family_of, has_family
@@ -189,6 +190,11 @@ class ScoreSource:
 def about(families: Sequence[Family]) -> list[int]:
     """Which families these are, in a few numbers: how many, a sum of the first ones, and the last."""
     return [len(families), zlib.crc32(repr(list(families[:100])).encode()), families[-1][0], *families[-1][1]]
+
+
+def room_for(memory_limit: float | None) -> int:
+    """The cells of tables for which a scan is made."""
+    return int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))
 
 
 def families_in(sets: Sets, axis: Ints) -> list[Family]:
