@@ -23,7 +23,6 @@ from suffice.errors import FitError
 from suffice.errors.remedies import Remedy, name_of
 from suffice.graphs.paths import find_cycle, shortest_path
 from suffice.iteration import OutOfTime, Progress
-from suffice.structure.methods.branch_and_cut import BranchAndCut
 from suffice.structure.methods.hill_climb import check_number, climb_from
 from suffice.structure.methods.orders import AT_ONCE, MOST, Orders, best_of_all
 from suffice.structure.problem import Method, Outcome, Problem
@@ -154,6 +153,7 @@ def _by_subsets(problem: Problem, sets: ParentSets) -> Outcome:
 
 def _by_branches(problem: Problem, sets: ParentSets, gap: float) -> Outcome:
     """Branch and cut from the best of a search over orders."""
+    from suffice.structure.methods.branch_and_cut import BranchAndCut
 
     def time_left() -> float:
         problem.progress.check(f"{tree.n_nodes} nodes, at most {tree.bound - tree.score:,.3f} more")

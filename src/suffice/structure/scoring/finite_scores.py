@@ -60,7 +60,8 @@ class Toggles:
 
     def of(self, block: BitBlock) -> tuple[Array, Array]:
         added, taken = np.empty(len(self.new)), np.empty(len(self.prefix) - 1 if self.less else 0)
-        toggle_scores(block.rows(self.layout), np.array([self.prefix], np.int32), self.new, self.form, added, taken)
+        bits = block.bits, block.times, self.layout.first, self.layout.sizes
+        toggle_scores(bits, np.array([self.prefix], np.int32), self.new, self.form, added, taken)
         return added, taken
 
 
