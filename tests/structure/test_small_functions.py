@@ -27,11 +27,10 @@ from suffice.structure.scoring.local_scores import TABLES, about, families_in, i
 from suffice.structure.scoring.parent_sets import families_of, pieces
 from suffice.structure.scoring.regression_scores import seconds_each
 from suffice.structure.search import problem_of, with_most_parents
-from suffice.structure.undirected.coded_nodes import CodedNodes
 from suffice.structure.undirected.coded_regression import contrasts
 from suffice.structure.undirected.decomposable import dag_of
 from suffice.structure.undirected.graph_method import GraphMethod, Penalties
-from suffice.structure.undirected.node_regressions import GaussianNodes
+from suffice.structure.undirected.node_regressions import CodedNodes, GaussianNodes
 from suffice.structure.windows import among
 from suffice.variables import Finite
 from tests.oracles import parent_sets

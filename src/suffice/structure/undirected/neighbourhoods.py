@@ -15,9 +15,8 @@ from suffice.errors import FitError, listing
 from suffice.graphs.text import Edge
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome
-from suffice.structure.undirected.coded_nodes import CodedNodes
 from suffice.structure.undirected.graph_method import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
-from suffice.structure.undirected.node_regressions import GaussianNodes, NodeFit, NodeRegressions
+from suffice.structure.undirected.node_regressions import CodedNodes, GaussianNodes, NodeFit, NodeRegressions
 from suffice.variables import Finite, Real
 
 
