@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -56,29 +56,18 @@ class Found(SearchResult):
     (-62.83, 25.881)
     """
 
-    names: tuple[str, ...]
-    """The variables, sorted."""
     cpdag: Cpdag
     """The equivalence class: what the data can say. Edges from a real to a finite variable do not exist, and so direct others;
     those of regressions have their direction, for the other way they are another model."""
-    score: float | None
-    """The score of the graph; None when the method does not use one."""
     trace: tuple[TraceStep, ...]
     """Each improvement: what, its gain, the score after it, the seconds since the start."""
     bound: float | None
     """No graph that keeps the constraints and the method's maximum of parents scores more; None when nothing is known."""
-    finished: bool
-    """False when a limit or Ctrl-C stopped the search: then this is the best so far, and may differ from run to run."""
-    method: Any
-    seconds: float
-    details: Any = None
-    """What the method tells besides: the tests of PC."""
     lags: Mapping[str, int] | None = None
     """Of a search in sequences: the variables, and how far back each was looked at. The other names are these in the past."""
     first: tuple[Found | None, ...] = ()
     """What was found at each of the first steps, which lack a lag; None where parents before the start are just left out."""
     _parents: tuple[Parents, ...] | None = None
-    _problem: Problem | None = field(default=None)
 
     @staticmethod
     def of(problem: Problem, method: Any, outcome: Outcome, finished: bool) -> Found:
@@ -106,9 +95,8 @@ class Found(SearchResult):
     def at(problem: Problem, method: Any, dag: Dag, score: float, *, finished: bool) -> Found:
         """A graph that was found otherwise, here to be asked why it is as it is; it stands for itself, not for its class."""
         parents = tuple(problem.parents(dag))
-        seconds = problem.progress.seconds
-        return Found(problem.names, problem.class_of(parents), score, (), None, finished, method, seconds, None, problem.lags,
-                     _parents=parents, _problem=problem)  # fmt: skip
+        found = Found.of(problem, method, Outcome([], cpdag=problem.class_of(parents)), finished)
+        return replace(found, score=score, trace=(), _parents=parents)
 
     @cached_property
     def dag(self) -> Dag:
