@@ -7,6 +7,7 @@ an edge is reversed), and only its row is scored again; so a step costs one batc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -211,12 +212,12 @@ class Walk:
     def copy(self) -> dict[str, Any]:
         """All that a step changes, to come back to."""
         names = ("parents", "here", "above", "graph", "local", "gain", "top", "total")
-        return {name: value if isinstance(value := getattr(self, name), (int, float)) else value.copy() for name in names}
+        return {name: copy(getattr(self, name)) for name in names}
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Go back to where `copy` was taken."""
         for name, value in kept.items():
-            setattr(self, name, value if isinstance(value, (int, float)) else value.copy())
+            setattr(self, name, copy(value))
 
     def _settle(self, child: int, parents: Parents, score: float) -> None:
         """The child has these parents now: what would each further step gain?"""

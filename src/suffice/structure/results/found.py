@@ -299,25 +299,22 @@ class Found(SearchResult):
             facts |= {"lags": dict(self.lags), "template": edges, "first": first}
         return facts
 
-    @property
-    def _sure(self) -> str:
-        if self.score is None:
-            return "an equivalence class, without a score"
-        most = getattr(self.method, "max_parents", None)
-        within = f" with at most {most} parent{'s' * (most != 1)}" if isinstance(most, int) else ""
-        if self.proved:
-            return f"proved to be the best{within}"
-        if self.gap is not None and self.gap < TELLING:
-            return f"no graph{within} scores more than {self.bound:,.3f} (gap {self.gap:.2%})"
-        return "not proved to be the best"
-
     def summary(self) -> str:
         """The graph's size and score, how sure that is, and how it was found, in two lines."""
         n = len(self.cpdag.directed) + len(self.cpdag.undirected)
         score = "" if self.score is None else f"{self._score_word} {self.score:,.3f}, "
         most = max((self.lags or {"": 0}).values())
         size = f"{quantity(len(self.names) - len(self.past), 'variable')}{f', lags up to {most}' if most else ''}"
-        return f"{size}, {quantity(n, 'edge')}; {score}{self._sure}\n{self._found_by()}"
+        bounded = getattr(self.method, "max_parents", None)
+        within = f" with at most {bounded} parent{'s' * (bounded != 1)}" if isinstance(bounded, int) else ""
+        sure = "not proved to be the best"
+        if self.score is None:
+            sure = "an equivalence class, without a score"
+        elif self.proved:
+            sure = f"proved to be the best{within}"
+        elif self.gap is not None and self.gap < TELLING:
+            sure = f"no graph{within} scores more than {self.bound:,.3f} (gap {self.gap:.2%})"
+        return f"{size}, {quantity(n, 'edge')}; {score}{sure}\n{self._found_by()}"
 
     @cached_property
     def _score_word(self) -> str:
