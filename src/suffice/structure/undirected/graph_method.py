@@ -213,8 +213,8 @@ class PenaltyFit:
 class PenaltyFits:
     """A path: a fit for each penalty on what was seen of some rows, and how to see that on others."""
 
-    def __init__(self, problem: Problem, penalties: Penalties, seen: Any) -> None:
-        self.problem, self.penalties, self.seen, self.fits = problem, penalties, seen, list[PenaltyFit]()
+    def __init__(self, problem: Problem, method: Any, penalties: Penalties, seen: Any) -> None:
+        self.problem, self.method, self.penalties, self.seen, self.fits = problem, method, penalties, seen, list[PenaltyFit]()
         self.data = problem.data if isinstance(problem.data, Statistics) else problem.data.take(problem.names)
         self.seed, self.threads, self.weight, self.n_variables = problem.seed, problem.threads, float(seen.weight), problem.n
 
@@ -245,11 +245,13 @@ class PenaltyFits:
         score, name = judgement.score, judgement.score_name
         return GraphOutcome(Graph(edges, nodes=names), score, path=path, finished=finished, score_name=name)
 
-    def judgement(self, select: Any) -> tuple[Judgement, bool]:
-        """What a way to choose says of the fits, and whether time, and the user, allowed all of them. One penalty, or a path that
-        was stopped, is judged by EBIC, which needs nothing more. That the best penalty is the smallest tried is told without its
-        number, so that resamples tell it once."""
-        finished, n = True, len(self.penalties.multiples)
+    def judgement(self) -> tuple[Judgement, bool]:
+        """What the method's way to choose says of the fits, and whether time, and the user, allowed all of them.
+
+        One penalty, or a path that was stopped, is judged by EBIC, which needs nothing more. That the best penalty is the least
+        tried is told without its number, so that resamples tell it once.
+        """
+        select, finished, n = self.method.select, True, len(self.penalties.multiples)
         try:
             for fit in self.fits_of(self.seen):
                 self.fits.append(fit)
