@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.parent_sets import TIE, ParentSets
 
 

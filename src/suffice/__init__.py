@@ -57,7 +57,7 @@ _NAMES = {
     "reports": "report",
     "scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Statistics",
-    "structure.constraints.constraints": "Constraints Forbid Require Tiers",
+    "structure.constraints": "Constraints Forbid Require Tiers",
     "structure.methods.exact": "Exact",
     "structure.methods.hill_climb": "HillClimb",
     "structure.methods.orders": "Orders",
@@ -128,7 +128,7 @@ if TYPE_CHECKING:
     from suffice.reports import report as report
     from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Statistics as Statistics
-    from suffice.structure.constraints.constraints import (
+    from suffice.structure.constraints import (
         Constraints as Constraints, Forbid as Forbid, Require as Require, Tiers as Tiers,
     )  # fmt: skip
     from suffice.structure.methods.exact import Exact as Exact

@@ -1,6 +1,6 @@
 """Constraints on the graph that a search finds: they add, `Forbid(("a", "b")) + MaxParents(2)`."""
 
-from suffice.structure.constraints.constraints import (
+from suffice.structure.constraints import (
     Adjacent,
     Candidates,
     Constraints,

@@ -1,6 +1,6 @@
 """Tests of independence: one by itself, `independence_test`, or as `test=` of `PC` and `MMHC`."""
 
-from suffice.structure.tests.independence import (
+from suffice.structure.independence import (
     ChiSquared,
     FisherZ,
     GSquared,

@@ -59,7 +59,7 @@ PLACES: dict[str, dict[str, str]] = {
         "structure.undirected.decomposable": "decomposable",
         "recipes.stepwise": "stepwise",
     },
-    "tests": {"structure.tests.independence": "g2 chi2 mi fisher-z likelihood-ratio"},
+    "tests": {"structure.independence": "g2 chi2 mi fisher-z likelihood-ratio"},
     "selections": {"structure.undirected.selection": "ebic stars cv"},
     "objectives": {"objectives": "likelihood max-entropy pseudo cd pcd conditional perceptron margin"},
     "penalties": {"objectives": "l1 l2"},

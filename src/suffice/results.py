@@ -25,10 +25,10 @@ from suffice.recipes.latent.mixture import MixtureRun
 from suffice.recipes.missing.missingness import Missingness
 from suffice.recipes.resampling import Bootstrap
 from suffice.recipes.structural.structural_em import StructuralRun
+from suffice.structure.independence import Independence
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import Plan
-from suffice.structure.tests.independence import Independence
 
 __all__ = [
     "Bootstrap", "Calibration", "Collapsed", "ComparedFits", "Comparison", "CrossValidation", "Distribution", "EmPlan",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from suffice.graphs.comparison import marks
 from suffice.graphs.directed import Cpdag, topological_order
-from suffice.graphs.lagged import lagged_written, relative_name, unrolled_name, variable_and_lag, within
-from suffice.graphs.paths import active_path, chain, extension, find_cycle, meek, reach, shortest_path
+from suffice.graphs.lagged import lagged_written, read_lagged, relative_name, unrolled_name, variable_and_lag, within
+from suffice.graphs.paths import active_path, chain, class_edges, extension, find_cycle, links, meek, reach, shortest_path
 from suffice.graphs.text import (
     all_nodes,
     has_lines,
@@ -17,6 +17,7 @@ from suffice.graphs.text import (
     read_undirected,
     show,
     spelling,
+    statements,
     unknown_node,
     written_in_lines,
 )
@@ -160,3 +161,24 @@ def test_quote_name() -> None:
 
 def test_show() -> None:
     assert (show("smoke"), len(show("x" * 1000))) == ("'smoke'", 62)
+
+
+def test_read_lagged() -> None:
+    assert read_lagged("y[ -1 ], u -> y") == {"u": (), "y": ("y[-1]", "u")}
+
+
+def test_links() -> None:
+    assert links([("a", "b")], ["c"]) == ({"c": [], "a": [], "b": ["a"]}, {"c": [], "a": ["b"], "b": []})
+
+
+def test_class_edges() -> None:
+    assert class_edges("abcd", {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]}) == ([("a", "c"), ("b", "c"), ("c", "d")], [])
+    assert class_edges("abc", {"a": [], "b": ["a"], "c": ["b"]}) == ([], [("a", "b"), ("b", "c")])
+
+
+def test_parse_text() -> None:
+    assert parse_text("a, b -> c; e") == (["a", "b", "c", "e"], [("a", "c"), ("b", "c")])
+
+
+def test_statements() -> None:
+    assert list(statements("abce", {"a": [], "b": [], "c": ["b", "a"], "e": []})) == ["b, a -> c", "e"]

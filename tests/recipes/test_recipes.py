@@ -21,7 +21,7 @@ from suffice.graphs import Cpdag, Dag
 from suffice.recipes.cross_validation import cross_validate
 from suffice.recipes.learn import learn
 from suffice.recipes.resampling import Bootstrap, _threshold, bootstrap
-from suffice.structure.constraints.constraints import Require
+from suffice.structure.constraints import Require
 from suffice.structure.methods.hill_climb import HillClimb
 from suffice.structure.problem import Outcome, Problem
 from suffice.structure.search import search

@@ -27,7 +27,7 @@ from suffice.iteration import Progress
 from suffice.learning.incomplete.problem import problem_of
 from suffice.recipes.structural.structural_em import StructuralRun, said_once, structural_em
 from suffice.statistics import Request
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.rules import Rules
 from suffice.structure.scoring.score_sources import Barring, LocalScores
 from suffice.variables import Finite
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import suffice as sf
-from suffice.structure.constraints.constraints import Adjacent, Constraints, Forbid, NotAncestor
+from suffice.structure.constraints import Adjacent, Constraints, Forbid, NotAncestor
 from suffice.structure.methods.exact import Exact
 from suffice.structure.search import search
 

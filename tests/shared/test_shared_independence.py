@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import suffice as sf
+from suffice.structure.independence import ChiSquared, FisherZ, GSquared, MutualInformation, independence_test
 from suffice.structure.methods.orientation import Conservative, FirstSepset, Majority
 from suffice.structure.methods.pc import MMHC, PC
 from suffice.structure.search import search
-from suffice.structure.tests.independence import ChiSquared, FisherZ, GSquared, MutualInformation, independence_test
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"
 TRUE = {"learning.test": "[A][C][F][B|A][D|A:C][E|B:F]", "gaussian.test": "[A][B][E][G][C|A:B][D|B][F|A:D:E:G]"}

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.structure.undirected.coded_nodes import CodedNodes
 from suffice.structure.undirected.coded_regression import NodeColumns, contrasts
+from suffice.structure.undirected.node_regressions import CodedNodes
 from tests.toy_engine import toy
 
 N = 400

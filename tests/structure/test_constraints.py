@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from suffice.errors import FormatError, GraphError
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.text import spelling
-from suffice.structure.constraints.constraints import (
+from suffice.structure.constraints import (
     Adjacent,
     Candidates,
     Constraints,
@@ -32,7 +32,7 @@ from suffice.structure.constraints.constraints import (
     Tiers,
     read_tiers,
 )
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.rules import Parents, Rules
 from suffice.variables import Count, Finite, Real, Variable
 
 NAMES = ("a, b", "c -> d", 'say "x"', "x-ray")  # sorted, and none of them plain

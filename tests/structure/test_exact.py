@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.engines import gather
 from suffice.iteration import OutOfTime
-from suffice.structure.constraints.constraints import Forbid, Require
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.constraints import Forbid, Require
 from suffice.structure.methods import branch_and_cut, exact
 from suffice.structure.methods.branch_and_cut import BranchAndCut
-from suffice.structure.methods.branching import Branching
 from suffice.structure.methods.cuts import CutProgram, Fraction, cluster_cut, clusters, local_cuts
-from suffice.structure.methods.exact import Exact
+from suffice.structure.methods.exact import Branching, Exact
 from suffice.structure.methods.orders import Orders, best_of_all
 from suffice.structure.problem import Outcome, Problem
+from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.parent_sets import ParentSets
 from suffice.structure.search import problem_of, search
 from tests.oracles import allowed_families, parent_sets, pruned

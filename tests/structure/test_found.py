@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.errors import FitError, GraphError, TooLarge
 from suffice.limits import Budget
-from suffice.structure.constraints.constraints import Constraints, Forbid, MaxParents, Require
+from suffice.structure.constraints import Constraints, Forbid, MaxParents, Require
 from suffice.structure.methods.orders import Orders
 from suffice.structure.methods.pc import Separation, Separations
 from suffice.structure.problem import Outcome, Problem

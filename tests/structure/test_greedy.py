@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.graphs.paths import meek
 from suffice.iteration import OutOfTime, Progress
-from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.ges import GES, Class, as_set, class_of, class_with, cliques, member, members
 from suffice.structure.methods.hill_climb import HillClimb, Tabu
 from suffice.structure.problem import Problem
+from suffice.structure.rules import Parents, Rules
 from tests.oracles import random_dag, random_net, random_rows, random_tables
 
 METHODS = [HillClimb(), HillClimb(restarts=3), Tabu(length=5, patience=12), GES()]

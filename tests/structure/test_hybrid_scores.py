@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.rules import Rules
 from suffice.structure.scoring import hybrid_scores
 from suffice.structure.scoring.hybrid_scores import HybridScores
 from suffice.structure.scoring.local_scores import FamilyScores

@@ -15,9 +15,9 @@ from scipy import special, stats
 import suffice as sf
 from suffice.errors import DataError, FitError, StatisticsError
 from suffice.kernels.search import independence as kernels
+from suffice.structure.independence import ChiSquared, FisherZ, GSquared, MutualInformation, independence_test
 from suffice.structure.search import problem_of
-from suffice.structure.tests.independence import ChiSquared, FisherZ, GSquared, MutualInformation, independence_test
-from suffice.structure.tests.separation import GatheringJudge, Questions, RowJudge, judge_of
+from suffice.structure.separation import GatheringJudge, Questions, RowJudge, judge_of
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -17,7 +17,7 @@ from suffice.engines import bitmaps as bitmaps_module
 from suffice.engines.bitmaps import Bitmaps
 from suffice.engines.engine import Block
 from suffice.engines.steps.bits import BitLayout, CountTables, ScanTables, TableGroups, bit_block
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.rules import Rules
 from suffice.structure.scoring import finite_scores
 from suffice.structure.scoring.finite_scores import FiniteScores
 from suffice.structure.scoring.local_scores import FamilyScores

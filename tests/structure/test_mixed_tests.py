@@ -13,10 +13,10 @@ from scipy import special, stats
 import suffice as sf
 from suffice.errors import FitError
 from suffice.kernels.search import mixed_tests as kernels
+from suffice.structure.independence import Strata
 from suffice.structure.scoring.hybrid_scores import ConfigurationMoments
 from suffice.structure.search import problem_of
-from suffice.structure.tests.independence import Strata
-from suffice.structure.tests.separation import GatheringJudge, MixedJudge
+from suffice.structure.separation import GatheringJudge, MixedJudge
 
 SEEDS = st.integers(0, 2**32 - 1)
 LETTERS = np.array(list("abc"))

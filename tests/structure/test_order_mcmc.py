@@ -17,10 +17,10 @@ from suffice.errors import FitError, GraphError, SufficeNote, TooLarge
 from suffice.graphs import n_dags
 from suffice.kernels.search import order_mcmc as kernels
 from suffice.structure import order_mcmc as module
-from suffice.structure.constraints.constraints import Forbid, Require
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.constraints import Forbid, Require
 from suffice.structure.order_mcmc import order_mcmc
 from suffice.structure.results.order_posterior import effective, r_hat
+from suffice.structure.rules import Rules
 from suffice.structure.search import problem_of
 from tests.oracles import parent_sets
 

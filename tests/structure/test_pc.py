@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import FitError, SufficeError, SufficeNote
-from suffice.structure.constraints.constraints import MaxParents
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.constraints import MaxParents
+from suffice.structure.independence import ChiSquared, FisherZ, GSquared, MutualInformation
 from suffice.structure.methods import pc
 from suffice.structure.methods.orientation import Conservative, FirstSepset, Majority, Triple, Verdict, orient_edges
 from suffice.structure.methods.pc import MMHC, PC
 from suffice.structure.problem import Problem
+from suffice.structure.rules import Rules
 from suffice.structure.search import problem_of, search
-from suffice.structure.tests.independence import ChiSquared, FisherZ, GSquared, MutualInformation
-from suffice.structure.tests.separation import GatheringJudge, Judge
+from suffice.structure.separation import GatheringJudge, Judge
 
 RULES = [Majority(), Conservative(), FirstSepset()]
 SEEDS = st.integers(0, 2**32 - 1)

@@ -9,7 +9,7 @@ from scipy.stats import poisson
 import suffice as sf
 from suffice.families.by_hand import Rates
 from suffice.families.priors.priors import Gamma
-from suffice.structure.constraints.constraints import Require
+from suffice.structure.constraints import Require
 
 VARIABLES = {"u": ["0", "1"], "n": sf.Count, "m": sf.Count}
 

@@ -13,7 +13,7 @@ import pytest
 import suffice as sf
 from suffice.errors import DataError, FitError, GraphError, SufficeNote
 from suffice.models.chain import Chain
-from suffice.structure.constraints.constraints import Adjacent, Candidates, Forbid, MaxParents, NotAncestor, Require, Tiers
+from suffice.structure.constraints import Adjacent, Candidates, Forbid, MaxParents, NotAncestor, Require, Tiers
 from suffice.structure.windows import StepWindow, among
 
 EDGES = (("a[-1]", "a"), ("a[-1]", "b"), ("b", "c"), ("b[-1]", "b"), ("c", "d"), ("c[-1]", "c"), ("d[-2]", "d"))

@@ -10,27 +10,27 @@ from suffice import Forbid, HillClimb, Orders, Real, scan
 from suffice.graphs.paths import meek
 from suffice.graphs.undirected import Graph
 from suffice.iteration import Progress
-from suffice.structure.constraints.constraints import MaxParents, Require, Tiers
-from suffice.structure.constraints.rules import Rules, ancestors, toggle_parent
-from suffice.structure.methods.branching import _stricter
+from suffice.structure.constraints import MaxParents, Require, Tiers
 from suffice.structure.methods.chow_liu import best_forest, branching, reroot, spanning_tree
-from suffice.structure.methods.exact import Pace
-from suffice.structure.methods.ges import Class, class_of, class_with, cliques, member
+from suffice.structure.methods.cuts import cluster_cut
+from suffice.structure.methods.exact import Pace, _stricter
+from suffice.structure.methods.ges import Class, as_set, class_of, class_with, cliques, member, members
 from suffice.structure.methods.orders import best_of_all
+from suffice.structure.methods.orientation import triples
 from suffice.structure.methods.pc import Separation, Separations
 from suffice.structure.results.explanations import family, model_limit, spell
 from suffice.structure.results.order_posterior import effective, r_hat
 from suffice.structure.results.plan import in_words
-from suffice.structure.scoring.finite_scores import TABLES, room_for
+from suffice.structure.rules import Rules, ancestors, toggle_parent
 from suffice.structure.scoring.hybrid_scores import most_families
-from suffice.structure.scoring.local_scores import about, in_memory
+from suffice.structure.scoring.local_scores import TABLES, about, families_in, in_memory, room_for
 from suffice.structure.scoring.parent_sets import families_of, pieces
 from suffice.structure.scoring.regression_scores import seconds_each
 from suffice.structure.search import problem_of, with_most_parents
-from suffice.structure.undirected.coded_nodes import CodedNodes
+from suffice.structure.undirected.coded_regression import contrasts
 from suffice.structure.undirected.decomposable import dag_of
 from suffice.structure.undirected.graph_method import GraphMethod, Penalties
-from suffice.structure.undirected.node_regressions import GaussianNodes
+from suffice.structure.undirected.node_regressions import CodedNodes, GaussianNodes
 from suffice.structure.windows import among
 from suffice.variables import Finite
 from tests.oracles import parent_sets
@@ -230,3 +230,29 @@ def test_penalties_of() -> None:
         0.158,
         0.05,
     ]
+
+
+def test_cluster_cut() -> None:
+    child, parents = np.array([0, 0, 1, 1]), np.array([[0, 0], [0, 1], [0, 0], [1, 0]], bool)
+    cut = cluster_cut(child, parents, np.array([True, True]), 1)
+    assert (cut.columns.tolist(), cut.values.tolist(), cut.most) == ([1, 3], [1.0, 1.0], 1.0)
+
+
+def test_members() -> None:
+    assert list(members(0b1011)) == [0, 1, 3]
+
+
+def test_as_set() -> None:
+    assert as_set((0, 1, 3)) == 11
+
+
+def test_triples() -> None:
+    assert triples(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool)) == [(0, 1, 2)]
+
+
+def test_families_in() -> None:
+    assert families_in(np.array([[2, 5, 7]]), np.array([1])) == [(5, (2, 7))]
+
+
+def test_contrasts() -> None:
+    assert contrasts(2).tolist() == [[-0.5], [0.5]]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.chow_liu import NONE, TAN, ChowLiu, best_forest, branching, reroot, spanning_tree
 from suffice.structure.problem import Problem
+from suffice.structure.rules import Parents, Rules
 from tests.oracles import random_net, random_rows
 
 

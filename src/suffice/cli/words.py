@@ -270,7 +270,7 @@ def edges_of(words: Sequence[str], option: str) -> list[Edge]:
 
 def constraints_of(require: Sequence[str], forbid: Sequence[str], tiers: str | None, max_parents: int | None) -> Any:
     """The constraints that options spell, None when there are none."""
-    from suffice.structure.constraints.constraints import Constraints, Forbid, MaxParents, Require, read_tiers
+    from suffice.structure.constraints import Constraints, Forbid, MaxParents, Require, read_tiers
 
     parts: list[Constraints] = []
     if require:

@@ -63,11 +63,7 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def read_lagged(x: Any, nodes: Collection[str] | None = None) -> dict[str, tuple[str, ...]]:
-    """The parents of each variable, by name; `nodes` are all variables, where these are known.
-
-    >>> read_lagged("y[ -1 ], u -> y")
-    {'u': (), 'y': ('y[-1]', 'u')}
-    """
+    """The parents of each variable, by name; `nodes` are all variables, where these are known."""
     mentioned, read = read_directed(x)
     pairs = [(relative_name(*variable_and_lag(a)), relative_name(*variable_and_lag(b))) for a, b in read]
     for a, b in pairs:

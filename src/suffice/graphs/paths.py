@@ -24,11 +24,7 @@ Pairs: TypeAlias = Iterable[tuple[Node, Node]]
 def links(
     edges: Iterable[tuple[Node, Node]], nodes: Iterable[Node] = ()
 ) -> tuple[dict[Node, list[Node]], dict[Node, list[Node]]]:
-    """The parents and the children of each node, in the order of the edges (parent, child).
-
-    >>> links([("a", "b")], ["c"])
-    ({'c': [], 'a': [], 'b': ['a']}, {'c': [], 'a': ['b'], 'b': []})
-    """
+    """The parents and the children of each node, in the order of the edges (parent, child)."""
     pairs = list(edges)
     names = dict.fromkeys(joined(nodes, *pairs))
     parents: dict[Node, list[Node]] = {x: [] for x in names}
@@ -129,11 +125,6 @@ def class_edges(
 
     Children y are visited in topological order, and only the last parent x of y is looked at. When some compelled w -> x has
     no w -> y, or some z -> y has no edge to x, every arrow into y is compelled; otherwise those from the compelled w are.
-
-    >>> class_edges("abcd", {"a": [], "b": [], "c": ["a", "b"], "d": ["c"]})
-    ([('a', 'c'), ('b', 'c'), ('c', 'd')], [])
-    >>> class_edges("abc", {"a": [], "b": ["a"], "c": ["b"]})
-    ([], [('a', 'b'), ('b', 'c')])
     """
     position = {name: i for i, name in enumerate(order)}
     strong: dict[Node, set[Node]] = {name: set() for name in order}

@@ -46,11 +46,7 @@ def has_lines(text: str) -> bool:
 
 
 def parse_text(text: str, marks: Mapping[str, str] = _ARROWS) -> tuple[list[str], list[Edge]]:
-    """The names and the edges of a text of arrows, or of lines, in the order of their first mention.
-
-    >>> parse_text("a, b -> c; e")
-    (['a', 'b', 'c', 'e'], [('a', 'c'), ('b', 'c')])
-    """
+    """The names and the edges of a text of arrows, or of lines, in the order of their first mention."""
     if marks is _ARROWS and (head := _HEAD.match(text)):
         return _parse_dot(text, head)
     text = re.sub(r"(?m)^[ \t]*#.*$", "", text)
@@ -89,8 +85,21 @@ def _tokens(text: str, marks: Mapping[str, str]) -> Iterator[tuple[str, str, str
         if not known:
             raise _syntax_error(text, at, f"{show(found)} is {_what_else(found, marks)}")
         name = text[start:at].strip()
-        yield _without_quotes(text, name, start) if '"' in name or _ODD.search(name) else name, mark, found, at
+        if '"' in name:
+            if not _QUOTED.fullmatch(name):
+                raise _syntax_error(text, start, "a quoted name must stand alone between the marks")
+            name = _unescaped(name)
+            if not name.strip():
+                raise _syntax_error(text, start, "a blank name")
+        elif odd := _ODD.search(name):
+            raise _syntax_error(text, start, f"{show(odd[0])} is no part of a name: write -> or <-, or quote the name")
+        yield name, mark, found, at
         start = at + len(found)
+
+
+def _unescaped(quoted: str) -> str:
+    """What stands in quotes."""
+    return re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], quoted[1:-1], flags=re.DOTALL)
 
 
 def _what_else(found: str, marks: Mapping[str, str]) -> str:
@@ -110,19 +119,6 @@ def _looks_like_arrow(text: str, at: int, found: str) -> bool:
     before, end = text[max(at - 9, 0) : at], at + len(found)
     around = before[-1:] + text[end : end + 1]
     return set(found) == {"-"} and len(around) == 2 and not around.strip() and not before.rstrip().endswith("[")
-
-
-def _without_quotes(text: str, name: str, start: int) -> str:
-    """What stands in quotes; a name without any may not hold all marks."""
-    if '"' not in name:
-        odd = _ODD.findall(name)[0]
-        raise _syntax_error(text, start, f"{show(odd)} is no part of a name: write -> or <-, or quote the name")
-    if not _QUOTED.fullmatch(name):
-        raise _syntax_error(text, start, "a quoted name must stand alone between the marks")
-    name = re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], name[1:-1], flags=re.DOTALL)
-    if not name.strip():
-        raise _syntax_error(text, start, "a blank name")
-    return name
 
 
 def parse_modelstring(text: str) -> tuple[list[str], list[Edge]]:
@@ -251,9 +247,6 @@ def statements(
     """The statements that spell a graph, one per child in the order given, with the parents in their own order.
 
     `write` puts a name into text; `spelling` does, unless another is given.
-
-    >>> list(statements("abce", {"a": [], "b": [], "c": ["b", "a"], "e": []}))
-    ['b, a -> c', 'e']
     """
     write = write or spelling
     has_children = {p for ps in parents.values() for p in ps}
@@ -383,8 +376,6 @@ class _DotReader:
             return []
         while self._peek() == ":":
             self.at += 2  # the port of a box
-        name = (
-            re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], text[1:-1], flags=re.DOTALL) if kind == "quoted" else text
-        )
+        name = _unescaped(text) if kind == "quoted" else text
         self.names[name] = None
         return [name]

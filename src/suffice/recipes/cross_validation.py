@@ -29,7 +29,7 @@ from suffice.output.display import OneTable
 from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
 from suffice.statistics import Statistics
-from suffice.structure.constraints.constraints import Constraints
+from suffice.structure.constraints import Constraints
 from suffice.structure.problem import is_directed
 from suffice.structure.search import problem_of, search
 from suffice.structure.windows import StepWindow

@@ -20,7 +20,7 @@ from suffice.models.networks import BayesNet
 from suffice.models.undirected.log_linear import LogLinear
 from suffice.recipes.stepwise import Stepwise
 from suffice.statistics import Statistics
-from suffice.structure.constraints.constraints import Constraints
+from suffice.structure.constraints import Constraints
 from suffice.structure.problem import is_directed
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph

@@ -29,7 +29,7 @@ from suffice.limits import Budget, Limits, options_of
 from suffice.output.display import OneTable
 from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.statistics import Statistics
-from suffice.structure.constraints.constraints import Constraints
+from suffice.structure.constraints import Constraints
 from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import Problem, is_directed
 from suffice.structure.results.found_graph import FoundGraph

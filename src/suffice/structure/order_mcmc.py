@@ -25,12 +25,12 @@ from suffice.errors import FitError, note
 from suffice.iteration import OutOfTime, Packed
 from suffice.limits import Limits, bytes_of, check_room, options_of
 from suffice.scores import AIC, LogLikelihood
-from suffice.structure.constraints.constraints import Constraints
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.constraints import Constraints
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem
 from suffice.structure.results.order_posterior import OrderPosterior
 from suffice.structure.results.plan import Plan, Work, work_of_enumeration
+from suffice.structure.rules import Rules
 from suffice.structure.scoring.parent_sets import ParentSets
 from suffice.structure.search import problem_of
 
@@ -328,7 +328,9 @@ def _posterior(problem: Problem, table: _Table, walks: Sequence[_OrderWalk], cor
     n = len(problem.names)
     parts = np.array(sums).reshape(len(walks), -1, n, n)
     sizes = np.array([u.sum() for u in each]).reshape(len(walks), -1)
-    matrix, error = _ratio(parts, sizes)
+    total, m = sizes.sum(), sizes.size  # Σ parts / Σ sizes over the batches, and its standard error by their spread
+    matrix = parts.sum(axis=(0, 1)) / total
+    error = np.sqrt(((parts - matrix * sizes[:, :, None, None]) ** 2).sum(axis=(0, 1)) * m / (m - 1)) / total
     by_chain = parts.sum(axis=1) / sizes.sum(axis=1)[:, None, None]
     spread = by_chain.std(axis=0, ddof=1) / np.sqrt(len(walks)) if len(walks) > 1 else np.zeros_like(matrix)
     every = np.concatenate(each)
@@ -347,14 +349,6 @@ def _posterior(problem: Problem, table: _Table, walks: Sequence[_OrderWalk], cor
         finished=finished,
         seconds=problem.progress.seconds,
     )
-
-
-def _ratio(parts: Array, sizes: Array) -> tuple[Array, Array]:
-    """Σ parts / Σ sizes over the batches of all chains, and its standard error by the spread of the batches."""
-    total, n = sizes.sum(), sizes.size
-    mean = parts.sum(axis=(0, 1)) / total
-    off = parts - mean * sizes[:, :, None, None]
-    return mean, np.sqrt((off**2).sum(axis=(0, 1)) * n / (n - 1)) / total
 
 
 def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Array]:

@@ -20,7 +20,7 @@ from suffice.graphs.paths import class_edges, extension
 from suffice.iteration import Progress
 from suffice.registry import Named
 from suffice.statistics import Statistics
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import ScoreSource
 from suffice.structure.scoring.regression_scores import RegressionScores
 from suffice.structure.scoring.score_sources import LocalScores

@@ -21,21 +21,21 @@ from suffice.iteration import OutOfTime
 from suffice.limits import NO_LIMITS, Budget, Limits, bytes_of, options_of
 from suffice.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
-from suffice.structure.constraints.constraints import Constraints, Require
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.constraints import Constraints, Require
 from suffice.structure.methods.orders import USUAL
 from suffice.structure.problem import Method, Outcome, Problem, is_directed
 from suffice.structure.results.explanations import model_limit
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import Plan, check, in_words
+from suffice.structure.rules import Rules
 from suffice.structure.undirected.graph_method import GraphMethod
 from suffice.structure.windows import StepWindow, with_first_steps
 from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
-    from suffice.structure.methods.branching import Branching
+    from suffice.structure.methods.exact import Branching
 
 
 @overload
@@ -317,7 +317,7 @@ def searcher(method: Method, problem: Problem) -> Method | Branching:
     known = problem.constraints
     if known is None or not (known.adjacent or known.not_ancestor) or not is_directed(method):
         return method
-    from suffice.structure.methods.branching import Branching
+    from suffice.structure.methods.exact import Branching
 
     return Branching(
         method, *([(problem.number[a], problem.number[b]) for a, b in k] for k in (known.adjacent, known.not_ancestor))

@@ -16,16 +16,7 @@ from suffice.graphs import Dag
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.graphs.paths import chain
 from suffice.graphs.text import Edge, show
-from suffice.structure.constraints.constraints import (
-    Adjacent,
-    Candidates,
-    Constraints,
-    Forbid,
-    MaxParents,
-    NotAncestor,
-    Require,
-    Tiers,
-)
+from suffice.structure.constraints import Adjacent, Candidates, Constraints, Forbid, MaxParents, NotAncestor, Require, Tiers
 from suffice.structure.results.found import Found
 from suffice.variables import Real
 

@@ -18,7 +18,7 @@ from suffice.graphs.text import Edge
 from suffice.output.terminal import then_printed
 from suffice.registry import command, look_up
 from suffice.scores import CasteloSiebes, GraphPosterior, KollerFriedman
-from suffice.structure.tests.independence import TableTest
+from suffice.structure.independence import TableTest
 from suffice.variables import Real
 
 

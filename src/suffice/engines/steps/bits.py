@@ -87,10 +87,6 @@ class BitBlock:
         """[column, row]."""
         return np.asarray(self.columns, np.uint16)
 
-    def rows(self, layout: BitLayout) -> tuple[Words, Ints, Ints, Ints]:
-        """The bits as the kernels take them."""
-        return self.bits, self.times, layout.first, layout.sizes
-
 
 class Plane(NamedTuple):
     """Rows of a block that count as often: their places, and their number."""
@@ -276,7 +272,8 @@ class CountTables(_Tables):
         from suffice.kernels.counting.bitmaps import count_groups
 
         room = int(np.cumprod(self._kept, axis=1).sum(1).max(initial=0))
-        count_groups(block.rows(self.layout), tuple(self.groups), int(self.full), room, out)
+        bits = block.bits, block.times, self.layout.first, self.layout.sizes
+        count_groups(bits, tuple(self.groups), int(self.full), room, out)
 
     @property
     def _kept(self) -> Ints:

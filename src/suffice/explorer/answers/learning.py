@@ -214,7 +214,7 @@ class LearnPlan:
 
 def _constraints(request: Call) -> tuple[Any, str, tuple[str, ...], str]:
     """Constraints, in Python, as commands that come first, and as options."""
-    from suffice.structure.constraints.constraints import Constraints, Forbid, Require, Tiers
+    from suffice.structure.constraints import Constraints, Forbid, Require, Tiers
 
     parts: list[Constraints] = []
     told: list[str] = []

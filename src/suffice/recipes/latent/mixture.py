@@ -17,7 +17,6 @@ from suffice.engines.data import Data
 from suffice.engines.scan import rows_with, scan
 from suffice.errors import DataError, FitError, listing, quantity
 from suffice.errors.earlier import tell_of_argument
-from suffice.estimators.columns import classes
 from suffice.families import checked_estimate
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Array, Estimate
@@ -25,7 +24,15 @@ from suffice.graphs import Dag
 from suffice.iteration import Packed
 from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.climb import Climb
-from suffice.learning.mixture_parts import ClassParameters, ClassPosterior, CollapsedClass
+from suffice.learning.mixture_normals import NormalPart
+from suffice.learning.mixture_parts import (
+    ClassLogLikelihood,
+    ClassParameters,
+    ClassPosterior,
+    CollapsedClass,
+    ImpossibleRow,
+    ScoredClasses,
+)
 from suffice.learning.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.mixture_start import MixtureStarts, given_start, start_at
 from suffice.limits import COPIES, check_room, options_of
@@ -97,7 +104,7 @@ class MixtureRun(LatentRun[BayesNet]):
         k, d = self.k, len(self.columns)
         means, covariances = np.zeros((k, d)), np.zeros((k, d, d))
         for theta in self._parameters.parts:
-            if isinstance(theta, classes.ClassNormals):
+            if isinstance(theta, NormalPart):
                 at = [self.columns.index(n) for n in theta.names]
                 means[:, at], covariances[np.ix_(range(k), at, at)] = theta.moments
         return freeze(means), freeze(covariances)
@@ -140,7 +147,7 @@ class MixtureRun(LatentRun[BayesNet]):
         data = rows_with(rows, self._variables, "mixture")
         try:
             return np.concatenate([np.zeros((0, self.k)), *(r for r, _ in data.map(self._posterior(refuse=True)))])
-        except classes.ImpossibleRow as error:
+        except ImpossibleRow as error:
             raise error.to_error(data) from None
 
     predict_proba = responsibilities
@@ -158,10 +165,10 @@ class MixtureRun(LatentRun[BayesNet]):
 
     def _held_out(self, rows: Data) -> float:
         """Σ ln p(row) of rows that were not learned from, of the same columns."""
-        return rows.fold(classes.ClassLogLikelihood(self._posterior()))
+        return rows.fold(ClassLogLikelihood(self._posterior()))
 
     def _posterior(self, refuse: bool = False) -> ClassPosterior:
-        return ClassPosterior(classes.ScoredClasses.of(self._parameters), tuple(self.rates), refuse)
+        return ClassPosterior(ScoredClasses.of(self._parameters), tuple(self.rates), refuse)
 
     @property
     def _n(self) -> float:

@@ -42,7 +42,7 @@ from suffice.recipes.structural.structural_regressions import lost_numbers, note
 from suffice.recipes.structural.structural_search import Round, SearchOptions, StructuralSearch
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
-from suffice.structure.constraints.constraints import Constraints, Forbid
+from suffice.structure.constraints import Constraints, Forbid
 from suffice.structure.methods.ges import GES
 from suffice.structure.methods.hill_climb import HillClimb, check_number
 from suffice.structure.methods.pc import MMHC, PC

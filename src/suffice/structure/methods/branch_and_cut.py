@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
 
+import highspy
 import numpy as np
+from scipy.sparse import csc_array
 
 from suffice.basis.arrays import Array, Bools, Ints
-from suffice.structure.constraints.rules import Parents
 from suffice.structure.methods.cuts import Cut, Fraction, cluster_cut, clusters, local_cuts
+from suffice.structure.rules import Parents
 from suffice.structure.scoring.parent_sets import ParentSets
 
 Pair = tuple[int, int]
@@ -52,8 +54,6 @@ class Relaxation:
     """The linear program over the parent sets, with cuts."""
 
     def __init__(self, sets: ParentSets) -> None:
-        import highspy
-
         self.n = sets.n
         self.child: Ints = np.repeat(np.arange(sets.n), np.diff(sets.first))
         self.parents: Bools = sets.flags()
@@ -62,14 +62,13 @@ class Relaxation:
         self.score: Array = sets.score - self.base[self.child]
         self.cuts: list[Cut] = []
         self.age: Ints = np.zeros(0, np.int64)
-        self._highs = highspy
         self._build()
 
     def _build(self) -> None:
-        self.lp = self._highs.Highs()
+        self.lp = highspy.Highs()
         for name, value in (("output_flag", False), ("threads", 1), ("dual_feasibility_tolerance", 1e-9)):
             self.lp.setOptionValue(name, value)
-        size, infinite = len(self.score), self._highs.kHighsInf
+        size, infinite = len(self.score), highspy.kHighsInf
         none, nothing = np.empty(0, np.int32), np.empty(0)
         self.lp.addCols(size, -self.score, np.zeros(size), np.full(size, infinite), 0, none, none, nothing)
         for start, stop in zip(self.first, [*self.first[1:], size], strict=True):
@@ -79,7 +78,7 @@ class Relaxation:
         self._matrix: Any = None
 
     def _add_row(self, cut: Cut) -> None:
-        self.lp.addRow(-self._highs.kHighsInf, cut.most, len(cut.columns), cut.columns.astype(np.int32), cut.values)
+        self.lp.addRow(-highspy.kHighsInf, cut.most, len(cut.columns), cut.columns.astype(np.int32), cut.values)
 
     def add(self, cuts: list[Cut]) -> None:
         """Take more cuts."""
@@ -110,10 +109,10 @@ class Relaxation:
         if not np.logical_or.reduceat(open_columns, self.first).all():
             return None
         size = len(self.score)
-        high = np.where(open_columns, self._highs.kHighsInf, 0.0)
+        high = np.where(open_columns, highspy.kHighsInf, 0.0)
         self.lp.changeColsBounds(size, np.arange(size, dtype=np.int32), np.zeros(size), high)
         status = self._run(left)
-        if status == self._highs.HighsModelStatus.kInfeasible:
+        if status == highspy.HighsModelStatus.kInfeasible:
             return None
         solution = self.lp.getSolution()
         weight = np.maximum(0.0, -np.array(solution.row_dual)[self.n :]) if solution.dual_valid else np.zeros(len(self.cuts))
@@ -122,7 +121,7 @@ class Relaxation:
         best = np.maximum.reduceat(value, self.first)
         bound = float(self.base.sum() + best.sum() + weight @ [c.most for c in self.cuts])
         point = None
-        if status == self._highs.HighsModelStatus.kOptimal:
+        if status == highspy.HighsModelStatus.kOptimal:
             x = np.array(solution.col_value)
             seen = np.flatnonzero(x > 1e-7)
             point = Fraction(self.child[seen], self.parents[seen], x[seen])
@@ -135,7 +134,7 @@ class Relaxation:
             self.lp.setOptionValue("time_limit", self.lp.getRunTime() + min(seconds, more))
             self.lp.run()
             status = self.lp.getModelStatus()
-            if status != self._highs.HighsModelStatus.kTimeLimit:
+            if status != highspy.HighsModelStatus.kTimeLimit:
                 break
             seconds *= 2
         return self.lp.getModelStatus()
@@ -143,8 +142,6 @@ class Relaxation:
     def _transpose(self) -> Any:
         """The coefficients: columns × cuts."""
         if self._matrix is None:
-            from scipy.sparse import csc_array
-
             lengths = np.cumsum([0, *(len(c.columns) for c in self.cuts)])
             rows = np.concatenate([np.empty(0, np.int64), *(c.columns for c in self.cuts)])
             values = np.concatenate([np.empty(0), *(c.values for c in self.cuts)])

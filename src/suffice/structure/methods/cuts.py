@@ -18,9 +18,12 @@ from functools import cache, cached_property
 from itertools import permutations
 from typing import NamedTuple
 
+import highspy
 import numpy as np
 
 from suffice.basis.arrays import Array, Bools, Ints
+from suffice.kernels.search.subsets import clusters as search
+from suffice.kernels.search.subsets import screen
 
 LEAST = 0.01
 """A cut that is violated by less is not worth a row."""
@@ -58,12 +61,7 @@ class Fraction:
 
 
 def cluster_cut(child: Ints, parents: Bools, cluster: Bools, k: int) -> Cut:
-    """The cut of a cluster over columns (child, parents): at most |C| − k with k parents, or at least k with fewer.
-
-    >>> child, parents = np.array([0, 0, 1, 1]), np.array([[0, 0], [0, 1], [0, 0], [1, 0]], bool)
-    >>> cluster_cut(child, parents, np.array([True, True]), 1)
-    Cut(columns=array([1, 3]), values=array([1., 1.]), most=1.0)
-    """
+    """The cut of a cluster over columns (child, parents): at most |C| − k with k parents, or at least k with fewer."""
     inside = cluster[child]
     many = (parents & cluster).sum(1) >= k
     columns, others = np.flatnonzero(inside & many), np.flatnonzero(inside & ~many)
@@ -74,8 +72,6 @@ def cluster_cut(child: Ints, parents: Bools, cluster: Bools, k: int) -> Cut:
 
 def clusters(point: Fraction, k: int, most: int) -> list[Bools]:
     """Clusters that the point violates, most violated first."""
-    from suffice.kernels.search.subsets import clusters as search
-
     first = np.searchsorted(point.child, np.arange(point.n + 1)).astype(np.int64)
     parent, row = np.nonzero(point.parents.T)
     first_with = np.searchsorted(parent, np.arange(point.n + 1)).astype(np.int64)
@@ -96,8 +92,6 @@ class CutProgram:
     """
 
     def __init__(self, m: int) -> None:
-        import highspy
-
         self.m = m
         self.cells = [(i << m) + q for i in range(m) for q in range(1, 1 << m) if not q >> i & 1]
         place = {cell: k for k, cell in enumerate(self.cells)}
@@ -154,8 +148,6 @@ _programs = cache(CutProgram)
 
 def local_cuts(point: Fraction, child: Ints, parents: Bools, m: int, tries: int, most: int = 60) -> list[Cut]:
     """Cuts over m variables that the point violates, over columns (child, parents); at most `tries` sets are looked at."""
-    from suffice.kernels.search.subsets import screen
-
     members = promising(point, m, tries)
     outside = np.empty(len(members), np.bool_)
     screen(members, point.child, point.parents, point.x, ROUNDS, LEAST, outside)

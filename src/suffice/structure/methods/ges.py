@@ -16,9 +16,9 @@ from suffice.basis.arrays import Array
 from suffice.errors import FitError, GraphError
 from suffice.errors.remedies import BY_BIC, score_by
 from suffice.graphs.paths import class_edges, extension, meek
-from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.rules import Parents, Rules
 
 Edge = tuple[int, int]
 
@@ -84,11 +84,7 @@ class Class(NamedTuple):
 
 
 def members(nodes: int) -> Iterator[int]:
-    """The nodes of a set, in order.
-
-    >>> list(members(0b1011))
-    [0, 1, 3]
-    """
+    """The nodes of a set, in order."""
     while nodes:
         last = nodes & -nodes
         yield last.bit_length() - 1
@@ -96,11 +92,7 @@ def members(nodes: int) -> Iterator[int]:
 
 
 def as_set(nodes: Sequence[int]) -> int:
-    """The set of these nodes.
-
-    >>> as_set((0, 1, 3))
-    11
-    """
+    """The set of these nodes."""
     return sum(1 << node for node in nodes)
 
 
@@ -175,7 +167,7 @@ class _State:
         start = [as_set(p) for p in self.parents]
         found = member(Class(start, [0] * problem.n))
         assert found is not None, "the required edges have no cycle"
-        settled = self._settle(class_of(found), found)
+        settled = self._settle(found)
         self.graph = Class(start, [0] * problem.n) if settled is None else settled[0]
         self.adjacent = self.graph.adjacent()
         self.total = self.scores.total(self.parents)
@@ -300,18 +292,17 @@ class _State:
     def _complete(self, o: _Operator, graph: Class) -> _OperatorStep | None:
         """The step to the class of this graph; None where no member keeps the rules and gains."""
         found = member(graph)
-        if found is None:
-            return None
-        settled = self._settle(class_of(found), found)
+        settled = None if found is None else self._settle(found)
         if settled is None:
             return None
         total = self.total + o.gain if self.free else self.scores.total(settled[1])
         return None if total <= self.total + self.scores.tie(self.total) else _OperatorStep(o, *settled, total)
 
-    def _settle(self, graph: Class, found: Ordered) -> tuple[Class, list[Parents]] | None:
-        """The class with every edge directed that the rules leave no choice, and a member that keeps them; `found` is one."""
+    def _settle(self, found: Ordered) -> tuple[Class, list[Parents]] | None:
+        """The class of a graph with every edge directed that the rules leave no choice, and a member that keeps them."""
+        graph = plain = class_of(found)
         if not self.free:
-            plain, graph = graph, self._direct(graph)
+            graph = self._direct(plain)
             other = member(graph)
             if other is None or class_of(other) != plain:
                 return None

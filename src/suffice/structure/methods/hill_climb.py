@@ -7,6 +7,7 @@ an edge is reversed), and only its row is scored again; so a step costs one batc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,8 +17,8 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array
 from suffice.errors import FitError
 from suffice.graphs import Dag
-from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
 from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.rules import Parents, Rules, toggle_parent
 
 ADD, DELETE, REVERSE = 0, 1, 2
 KINDS = ("add", "delete", "reverse")
@@ -211,12 +212,12 @@ class Walk:
     def copy(self) -> dict[str, Any]:
         """All that a step changes, to come back to."""
         names = ("parents", "here", "above", "graph", "local", "gain", "top", "total")
-        return {name: value if isinstance(value := getattr(self, name), (int, float)) else value.copy() for name in names}
+        return {name: copy(getattr(self, name)) for name in names}
 
     def restore(self, kept: dict[str, Any]) -> None:
         """Go back to where `copy` was taken."""
         for name, value in kept.items():
-            setattr(self, name, value if isinstance(value, (int, float)) else value.copy())
+            setattr(self, name, copy(value))
 
     def _settle(self, child: int, parents: Parents, score: float) -> None:
         """The child has these parents now: what would each further step gain?"""
@@ -250,23 +251,19 @@ def begin_walk(problem: Problem, max_parents: int | None, start: Dag | None) -> 
     rules = problem.rules.cap(max_parents)
     parents = rules.start()
     if start is not None:
-        parents = problem.parents(Dag(start, nodes=problem.names))
-        _check(problem, rules, parents)
+        names, parents = problem.names, problem.parents(Dag(start, nodes=problem.names))
+        for i, chosen in enumerate(parents):
+            for p in chosen:
+                if not rules.allowed[i, p]:
+                    raise FitError(f"the start has the edge {names[p]!r} -> {names[i]!r}, which is not allowed")
+            if len(chosen) > rules.max_parents[i]:
+                most = rules.max_parents[i]
+                raise FitError(f"{names[i]!r} has {len(chosen)} parents in the start, and may have at most {most}")
+            for p in np.flatnonzero(rules.required[i]).tolist():
+                if p not in chosen:
+                    raise FitError(f"the start lacks the edge {names[p]!r} -> {names[i]!r}, which is required")
     problem.progress.better("start", problem.scores.total(parents), list(parents))  # something to return, should time be short
     return Walk(problem, rules, parents)
-
-
-def _check(problem: Problem, rules: Rules, parents: list[Parents]) -> None:
-    names = problem.names
-    for i, chosen in enumerate(parents):
-        for p in chosen:
-            if not rules.allowed[i, p]:
-                raise FitError(f"the start has the edge {names[p]!r} -> {names[i]!r}, which is not allowed")
-        if len(chosen) > rules.max_parents[i]:
-            raise FitError(f"{names[i]!r} has {len(chosen)} parents in the start, and may have at most {rules.max_parents[i]}")
-        for p in np.flatnonzero(rules.required[i]).tolist():
-            if p not in chosen:
-                raise FitError(f"the start lacks the edge {names[p]!r} -> {names[i]!r}, which is required")
 
 
 def climb(problem: Problem, walk: Walk, above: float = -np.inf) -> None:

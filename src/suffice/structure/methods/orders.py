@@ -21,9 +21,9 @@ from suffice.basis.arrays import Array, Ints
 from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import FitError
 from suffice.iteration import Packed
-from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.methods.hill_climb import check_number, climb_from
 from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import ScoreSource
 from suffice.structure.scoring.parent_sets import TIE, ParentSets
 

@@ -17,7 +17,7 @@ from suffice.basis.arrays import Bools
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag
 from suffice.graphs.paths import find_cycle, links, reach
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.rules import Rules
 
 MOST_REVERSED = 100
 """Verdicts that are reversed for a graph that extends them all; past these the tests contradict each other throughout."""
@@ -77,11 +77,7 @@ class Triple(NamedTuple):
 
 
 def triples(adjacent: Bools) -> list[Triple]:
-    """All triples x - z - y with x < y apart, sorted by (x, y, z).
-
-    >>> triples(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], bool))
-    [Triple(x=0, z=1, y=2)]
-    """
+    """All triples x - z - y with x < y apart, sorted by (x, y, z)."""
     found = []
     for z in range(len(adjacent)):
         near = np.flatnonzero(adjacent[z])

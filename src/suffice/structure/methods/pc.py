@@ -12,12 +12,12 @@ import numpy as np
 from suffice.basis.arrays import Array, Bools, Ints
 from suffice.errors import FitError, GraphError, note
 from suffice.graphs import Cpdag, Dag
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.independence import IndependenceTest, suitable_test
 from suffice.structure.methods.hill_climb import HillClimb, check_number
 from suffice.structure.methods.orientation import Majority, Orientation, Verdict, orient_edges, possible, triples
 from suffice.structure.problem import Method, Outcome, Problem
-from suffice.structure.tests.independence import IndependenceTest, suitable_test
-from suffice.structure.tests.separation import Census, Judge, Questions, census, find_separators, judge_of
+from suffice.structure.rules import Parents, Rules
+from suffice.structure.separation import Census, Judge, Questions, census, find_separators, judge_of
 
 Pair = tuple[str, str]
 MAJORITY = Majority()

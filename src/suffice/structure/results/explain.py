@@ -19,17 +19,9 @@ from suffice.errors import GraphError
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import chain, links, shortest_path
 from suffice.graphs.text import Edge, parse_text, unknown_node
-from suffice.structure.constraints.rules import Parents, Rules, ancestors, toggle_parent
 from suffice.structure.problem import Problem
-from suffice.structure.results.explanations import (
-    Change,
-    EdgeAbsent,
-    EdgePresent,
-    Explanation,
-    NodeExplained,
-    PairTested,
-    spell,
-)
+from suffice.structure.results.explanations import Change, EdgeAbsent, EdgePresent, Explanation, NodeExplained, PairTested, spell
+from suffice.structure.rules import Parents, Rules, ancestors, toggle_parent
 from suffice.variables import Finite
 
 N_RUNNERS_UP = 5
@@ -53,11 +45,6 @@ class Neighbourhood:
     def above(self) -> Bools:
         """above[i, j]: there is a directed path from j to i."""
         return ancestors(self.parents)
-
-    def gain(self, child: int, parents: Parents) -> float:
-        """What the score gains when the child gets these parents instead of its own."""
-        new, old = self.scores.families([(child, parents), (child, self.parents[child])])
-        return float(new - old)
 
     def candidates(self, child: int) -> list[int]:
         """Whom the child may have as parents, its other arrows and those of all others staying as they are."""
@@ -268,19 +255,13 @@ def _change(around: Neighbourhood, new: dict[int, Parents], refused: str | None 
     if not all(around.problem.has_family(x, ps) for x, ps in new.items()):
         return Change(parents, {}, None, refused)
     scores = {names[x]: around.scores.family(x, ps) for x, ps in new.items()}
-    gain = sum(around.gain(x, ps) for x, ps in new.items())
-    penalty = _penalty(around, new)
-    return Change(parents, scores, gain, refused, None if penalty is None else gain + penalty, penalty)
-
-
-def _penalty(around: Neighbourhood, new: dict[int, Parents]) -> float | None:
-    """What the parameters that these families have more than the present ones cost, if the score prices parameters."""
-    price = getattr(around.problem.score, "price", None)
+    gain = sum(scores[names[x]] - around.scores.family(x, around.parents[x]) for x in new)
+    price, count = getattr(around.problem.score, "price", None), around.problem.n_parameters
     if price is None:
-        return None
-    count = around.problem.n_parameters
+        return Change(parents, scores, gain, refused)
     more = sum(count(x, ps) - count(x, around.parents[x]) for x, ps in new.items())
-    return float(price(around.scores.weight)) * more
+    penalty = float(price(around.scores.weight)) * more  # what the parameters cost that they have more than the present ones
+    return Change(parents, scores, gain, refused, gain + penalty, penalty)
 
 
 def test_of(cpdag: Cpdag, details: Any, a: str, b: str) -> PairTested:

@@ -12,8 +12,8 @@ from typing import Any
 from suffice.errors import listing
 from suffice.errors.remedies import as_regression, declaration
 from suffice.graphs.text import Edge, spelling
-from suffice.structure.constraints.rules import Parents
 from suffice.structure.problem import Problem
+from suffice.structure.rules import Parents
 from suffice.variables import Finite, Variable
 
 COMPELLED = "compelled"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,12 +19,12 @@ from suffice.graphs.text import Edge
 from suffice.iteration import TraceStep
 from suffice.output.display import html_table
 from suffice.pictures import Focus, Picture, Pictured
-from suffice.structure.constraints.rules import Parents, Rules
 from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.results.explain import Neighbourhood, edge_of, explain_edge, explain_node, test_of
 from suffice.structure.results.explanations import Explanation, NodeTested, directions, spell
 from suffice.structure.results.found_graph import SearchResult
 from suffice.structure.results.plan import Work, in_words
+from suffice.structure.rules import Parents, Rules
 
 TELLING = 0.1
 """A gap above this says no more than that nothing is proved."""
@@ -56,29 +56,18 @@ class Found(SearchResult):
     (-62.83, 25.881)
     """
 
-    names: tuple[str, ...]
-    """The variables, sorted."""
     cpdag: Cpdag
     """The equivalence class: what the data can say. Edges from a real to a finite variable do not exist, and so direct others;
     those of regressions have their direction, for the other way they are another model."""
-    score: float | None
-    """The score of the graph; None when the method does not use one."""
     trace: tuple[TraceStep, ...]
     """Each improvement: what, its gain, the score after it, the seconds since the start."""
     bound: float | None
     """No graph that keeps the constraints and the method's maximum of parents scores more; None when nothing is known."""
-    finished: bool
-    """False when a limit or Ctrl-C stopped the search: then this is the best so far, and may differ from run to run."""
-    method: Any
-    seconds: float
-    details: Any = None
-    """What the method tells besides: the tests of PC."""
     lags: Mapping[str, int] | None = None
     """Of a search in sequences: the variables, and how far back each was looked at. The other names are these in the past."""
     first: tuple[Found | None, ...] = ()
     """What was found at each of the first steps, which lack a lag; None where parents before the start are just left out."""
     _parents: tuple[Parents, ...] | None = None
-    _problem: Problem | None = field(default=None)
 
     @staticmethod
     def of(problem: Problem, method: Any, outcome: Outcome, finished: bool) -> Found:
@@ -106,9 +95,8 @@ class Found(SearchResult):
     def at(problem: Problem, method: Any, dag: Dag, score: float, *, finished: bool) -> Found:
         """A graph that was found otherwise, here to be asked why it is as it is; it stands for itself, not for its class."""
         parents = tuple(problem.parents(dag))
-        seconds = problem.progress.seconds
-        return Found(problem.names, problem.class_of(parents), score, (), None, finished, method, seconds, None, problem.lags,
-                     _parents=parents, _problem=problem)  # fmt: skip
+        found = Found.of(problem, method, Outcome([], cpdag=problem.class_of(parents)), finished)
+        return replace(found, score=score, trace=(), _parents=parents)
 
     @cached_property
     def dag(self) -> Dag:
@@ -311,25 +299,22 @@ class Found(SearchResult):
             facts |= {"lags": dict(self.lags), "template": edges, "first": first}
         return facts
 
-    @property
-    def _sure(self) -> str:
-        if self.score is None:
-            return "an equivalence class, without a score"
-        most = getattr(self.method, "max_parents", None)
-        within = f" with at most {most} parent{'s' * (most != 1)}" if isinstance(most, int) else ""
-        if self.proved:
-            return f"proved to be the best{within}"
-        if self.gap is not None and self.gap < TELLING:
-            return f"no graph{within} scores more than {self.bound:,.3f} (gap {self.gap:.2%})"
-        return "not proved to be the best"
-
     def summary(self) -> str:
         """The graph's size and score, how sure that is, and how it was found, in two lines."""
         n = len(self.cpdag.directed) + len(self.cpdag.undirected)
         score = "" if self.score is None else f"{self._score_word} {self.score:,.3f}, "
         most = max((self.lags or {"": 0}).values())
         size = f"{quantity(len(self.names) - len(self.past), 'variable')}{f', lags up to {most}' if most else ''}"
-        return f"{size}, {quantity(n, 'edge')}; {score}{self._sure}\n{self._found_by()}"
+        bounded = getattr(self.method, "max_parents", None)
+        within = f" with at most {bounded} parent{'s' * (bounded != 1)}" if isinstance(bounded, int) else ""
+        sure = "not proved to be the best"
+        if self.score is None:
+            sure = "an equivalence class, without a score"
+        elif self.proved:
+            sure = f"proved to be the best{within}"
+        elif self.gap is not None and self.gap < TELLING:
+            sure = f"no graph{within} scores more than {self.bound:,.3f} (gap {self.gap:.2%})"
+        return f"{size}, {quantity(n, 'edge')}; {score}{sure}\n{self._found_by()}"
 
     @cached_property
     def _score_word(self) -> str:

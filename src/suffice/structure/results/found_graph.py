@@ -115,14 +115,23 @@ class Link(Explanation):
         return self.facts
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class SearchResult(PicturedTable):
     """What a search found, whatever its graph: it knows its method and its problem, and shows its edges in a table."""
 
+    names: tuple[str, ...]
+    """The variables, sorted."""
+    score: float | None
+    """What the graph was judged by, higher is better; None when the method does not use a score."""
+    finished: bool
+    """False when a limit or Ctrl-C stopped the search: then this is the best so far, and may differ from run to run."""
+    method: Any
+    seconds: float
+    details: Any = None
+    """What the method tells besides, such as the tests of PC."""
+    _problem: Problem | None = None
+
     if TYPE_CHECKING:
-        method: Any
-        seconds: float
-        finished: bool
-        _problem: Problem | None
 
         def summary(self) -> str: ...
         def _table(self) -> tuple[list[str], list[list[object]]]: ...
@@ -165,30 +174,19 @@ class FoundGraph(SearchResult):
     a -- b: an edge
     """
 
-    names: tuple[str, ...]
-    """The variables, sorted."""
     graph: Graph
-    score: float | None
-    """What the graph was judged by, higher is better; None when the method does not use a score."""
     strengths: dict[Edge, float]
     """A number for each edge; the method says what it is."""
     path: PenaltyPath
     """Each penalty that was tried; empty where the method has none."""
     trace: tuple[Any, ...]
     """The steps of the method."""
-    finished: bool
-    """False when a limit or Ctrl-C stopped the search: then this is the best so far, and may differ from run to run."""
-    method: Any
-    seconds: float
-    details: Any = None
-    """What the method tells besides."""
     score_name: str = "score"
     """What the score is, in a word or two."""
     _strength: str = "strength"
     _precision: Array | None = None
     _covariance: Array | None = None
     _model: Any | Callable[[], Any] = None
-    _problem: Problem | None = None
 
     @property
     def precision(self) -> Array:

@@ -17,11 +17,10 @@ from suffice.errors.remedies import name_of
 from suffice.output.display import OneTable
 from suffice.scores import score_of_data
 from suffice.statistics import Statistics
-from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
-from suffice.structure.scoring.finite_scores import room_for
+from suffice.structure.rules import Rules
 from suffice.structure.scoring.hybrid_scores import PER_NUMBER, HybridScores, most_families
-from suffice.structure.scoring.local_scores import SLOW
+from suffice.structure.scoring.local_scores import SLOW, room_for
 from suffice.structure.scoring.regression_scores import PASSES, seconds_each
 from suffice.variables import Finite
 
@@ -112,7 +111,12 @@ class Plan(OneTable):
         n_real = sum(not isinstance(v, Finite) for v in problem.variables)
         cells = sum(n * _mean_product(sizes, k) for k, n in work.tables.items())
         scans, seconds = _counting(problem, rows, sizes, n_real, work, cells)
-        regressions = work.families * _share(problem, problem.rules_of(method))
+        regressions = 0.0
+        if problem.regressions:
+            rules = problem.rules_of(method)
+            bounds = zip(rules.allowed.sum(1).tolist(), rules.max_parents.tolist(), strict=True)
+            sets = np.array([sum(_choose(c, k) for k in range(min(c, most) + 1)) for c, most in bounds])
+            regressions = work.families * float(sets[list(problem.regressions)].sum() / sets.sum())
         if regressions:
             scans += PASSES * max(work.tables, default=1)
             parents = sum((k - 1) * n for k, n in work.tables.items()) / sum(work.tables.values())  # of a family on average
@@ -341,13 +345,6 @@ def _passes(problem: Problem, rows: float, sizes: np.typing.NDArray[np.float64],
     if sum(n * _mean_product(sizes, k) for k, n in work.tables.items()) <= room:
         return 1.0 + bool(larger)
     return 2.0 + sum(float(np.ceil(cells / room)) + (cells > room) for cells in larger)
-
-
-def _share(problem: Problem, rules: Rules) -> float:
-    """The share of all families whose child is a regression."""
-    sizes = zip(rules.allowed.sum(1).tolist(), rules.max_parents.tolist(), strict=True)
-    sets = np.array([sum(_choose(c, k) for k in range(min(c, most) + 1)) for c, most in sizes])
-    return float(sets[list(problem.regressions)].sum() / sets.sum())
 
 
 def _grouping(rows: float, sizes: np.typing.NDArray[np.float64], n_real: int, work: Work) -> float:

@@ -22,7 +22,10 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.bitmaps import TABLES
 from suffice.engines.steps.bits import BitBlock, BitLayout, Counts
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.engines.steps.blocks import in_order
+from suffice.kernels.counting.bitmaps import expand, family_terms, score_toggles, set_terms, term, toggle_scores
+from suffice.statistics import Request
+from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, form_of
 from suffice.structure.scoring.parent_sets import Level, Sets, families_of, lattice, pieces
 
@@ -34,11 +37,6 @@ SMALL = 2**12
 
 DENSE = 2**22
 """Cells up to which a table is counted densely."""
-
-
-def room_for(memory_limit: float | None) -> int:
-    """The cells of tables for which a scan is made."""
-    return int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))
 
 
 Form = tuple[int, float, float, Ints, float]
@@ -60,15 +58,10 @@ class Toggles:
     coded: ClassVar[bool] = False
 
     def of(self, block: BitBlock) -> tuple[Array, Array]:
-        from suffice.kernels.counting.bitmaps import toggle_scores
-
-        added, taken = self.room()
-        toggle_scores(block.rows(self.layout), np.array([self.prefix], np.int32), self.new, self.form, added, taken)
+        added, taken = np.empty(len(self.new)), np.empty(len(self.prefix) - 1 if self.less else 0)
+        bits = block.bits, block.times, self.layout.first, self.layout.sizes
+        toggle_scores(bits, np.array([self.prefix], np.int32), self.new, self.form, added, taken)
         return added, taken
-
-    def room(self) -> tuple[Array, Array]:
-        """Where the scores go."""
-        return np.empty(len(self.new)), np.empty(len(self.prefix) - 1 if self.less else 0)
 
 
 class FiniteScores(ScoreSource):
@@ -98,27 +91,23 @@ class FiniteScores(ScoreSource):
         cells = math.prod(int(self.sizes[v]) for v in prefix)
         if not len(new) or cells * int(self.sizes[new].max()) > DENSE:
             return super().toggles(child, parents, candidates)
-        step = Toggles(self.bitmaps.layout, self.form, prefix, new, bool(gone))
+
+        def count() -> tuple[Array, Array]:
+            if self.bitmaps.few(cells, new):
+                return self.bitmaps.bits.at_once(Toggles(self.bitmaps.layout, self.form, prefix, new, bool(gone)))  # type: ignore[no-any-return]
+            added, taken = np.empty(len(new)), np.empty(len(parents) if gone else 0)
+            tables, at = self.bitmaps.count_extensions(prefix, new)
+            score_toggles(tables, at, self.sizes, np.array(prefix, np.int32), new, self.form, added, taken)
+            return added, taken
+
         asked = ["toggles", child, *parents, -1, len(candidates), *candidates[:1], *candidates[-1:]]
-        count = self.bitmaps.bits.at_once if self.bitmaps.few(cells, new) else self._extend
-        added, taken = self.memory.answer(asked, partial(count, step))
+        added, taken = self.memory.answer(asked, count)
         scores = np.full(self.n, np.nan)
         scores[new], scores[gone] = added, taken[[parents.index(c) for c in gone]]
         return scores
 
-    def _extend(self, step: Toggles) -> tuple[Array, Array]:
-        """The same from tables of their own, counted in threads, or row by row."""
-        from suffice.kernels.counting.bitmaps import score_toggles
-
-        added, taken = step.room()
-        tables, at = self.bitmaps.count_extensions(step.prefix, step.new)
-        score_toggles(tables, at, self.sizes, np.array(step.prefix, np.int32), step.new, self.form, added, taken)
-        return added, taken
-
     def _family_terms(self, sets: Sets, axis: Ints, tables: Counts, at: Ints) -> Ints:
         """The likelihoods or evidences of the children at place axis[g] of sets[g] from the tables of these."""
-        from suffice.kernels.counting.bitmaps import family_terms
-
         size, place = self.sizes[sets], np.arange(sets.shape[1])
         outer, inner = (np.where(there, size, 1).prod(1) for there in (place < axis[:, None], place > axis[:, None]))
         values = np.empty(len(sets), np.int64)
@@ -127,8 +116,6 @@ class FiniteScores(ScoreSource):
 
     def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """The lattice and the score of each member of each set given the others, −inf where it needs no score."""
-        from suffice.kernels.counting.bitmaps import term
-
         levels = lattice(rules, self.watch)
         levels = self._worthwhile(levels, rules) if prune and self.kind == 0 and self.price > 0 else levels
         terms = None
@@ -212,8 +199,6 @@ class FiniteScores(ScoreSource):
 
     def _expand(self, level: Level, g: Ints, tables: Any, offsets: Any, kept: list[Counts] | None = None) -> Ints:
         """The terms of some sets, whose tables are kept if asked for: cells with a last state are what is left of those below."""
-        from suffice.kernels.counting.bitmaps import expand
-
         sets, sub = level.sets[g], level.sub[g]
         core, core_at = self.bitmaps.core(sets)
         at = np.concatenate([[0], np.cumsum(self.bitmaps.cells(sets))])
@@ -229,8 +214,6 @@ class FiniteScores(ScoreSource):
 
     def _terms(self, sets: Sets, tables: Counts, at: Ints) -> Ints:
         """What the tables say: one term a set (kinds 0, 1), or one a family."""
-        from suffice.kernels.counting.bitmaps import set_terms
-
         if self.kind > 1:
             return np.column_stack([self._family_terms(sets, np.full(len(sets), j), tables, at) for j in range(sets.shape[1])])
         values, kinds = np.empty(len(sets), np.int64), np.zeros(len(sets), np.int64)
@@ -246,8 +229,6 @@ class FiniteScores(ScoreSource):
 
     def _imagined_counts(self, cells: Ints) -> tuple[Array, Ints, Ints]:
         """The imagined rows in a cell, by the number of cells: distinct numbers, which a table has, and terms of small counts."""
-        from suffice.kernels.counting.bitmaps import set_terms
-
         sizes, kinds = np.unique(cells, return_inverse=True)
         alpha, n = self.alpha / sizes, min(len(self.logs), SMALL)
         known, unknown = np.zeros((len(alpha), n), np.int64), np.zeros((len(alpha), 0), np.int64)
@@ -267,9 +248,6 @@ class FiniteScores(ScoreSource):
         return values
 
     def _huge(self, members: Any) -> Any:
-        from suffice.kernels.counting.bitmaps import term
-        from suffice.statistics import Request
-
         if self.kind > 1:
             families = families_in(np.tile(members, (len(members), 1)), np.arange(len(members)))
             return np.round(self._slow.families(families) * self.scale).astype(np.int64)
@@ -295,8 +273,6 @@ class FiniteScores(ScoreSource):
         if workers == 1 or work < 2**16:
             job(0, n)
             return
-        from suffice.engines.steps.blocks import in_order
-
         ends = np.linspace(0, n, 4 * workers + 1).astype(int)
         tasks = ((lambda a=a, b=b: job(a, b)) for a, b in pairwise(ends) if b > a)
         for _ in in_order(tasks, workers):

@@ -25,7 +25,7 @@ from suffice.engines.engine import Block, Step
 from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, too_large
 from suffice.scores import Penalised
 from suffice.statistics import Moments, Request, Statistics
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, in_memory
 from suffice.structure.scoring.parent_sets import Level, Sets, families_of, lattice
 from suffice.variables import Finite, NotNormal
@@ -221,9 +221,10 @@ class HybridScores(ScoreSource):
             real = np.flatnonzero((self._kind[child] == 1) & ~self._counted[child])
             for parents, families in self._by_parents(sets[real], axis[real], real, result):
                 by_parents.setdefault(parents, []).append(families)
-        for part in in_memory(by_parents.items(), lambda item: self._numbers(*item), NUMBERS):
+        crossed = {p: any(a.members.shape[1] > 1 for a in each) for p, each in by_parents.items()}  # with real parents
+        for part in in_memory(by_parents, lambda p: float(self._configurations(p)) * self._width(crossed[p]), NUMBERS):
             self.watch()
-            self._answer(dict(part))
+            self._answer({p: by_parents[p] for p in part}, crossed)
         for (sets, axis), result in zip(asked, results, strict=True):
             self._tell(sets, axis, result)
         return results
@@ -249,14 +250,11 @@ class HybridScores(ScoreSource):
         k = len(self._reals)
         return 1 + 2 * k + (k * (k - 1) // 2 if crossed else 0)
 
-    def _numbers(self, parents: Parents, asked: Sequence[Asked]) -> float:
-        return float(self._configurations(parents)) * self._width(_has_real_parents(asked))
-
-    def _answer(self, asked: dict[Parents, list[Asked]]) -> None:
+    def _answer(self, asked: dict[Parents, list[Asked]], crossed: dict[Parents, bool]) -> None:
         """The scores of families of real children, from tables that are made in one pass over the rows."""
         rows = isinstance(self.data, Data)  # statistics hold moments about the groups' own means
         small = {p: a for p, a in asked.items() if rows and self._configurations(p) <= CONFIGURATIONS}
-        tables = self.tables({p: _has_real_parents(a) for p, a in small.items()})
+        tables = self.tables({p: crossed[p] for p in small})
         again = {p: [f for a in each for f in self._score(p, tables[p], a)] for p, each in small.items()}
         again = {p: families for p, families in again.items() if families} | {p: a for p, a in asked.items() if p not in small}
         for p, moments in self.about_own_means(again):
@@ -337,8 +335,3 @@ class HybridScores(ScoreSource):
 def most_families(weight: float) -> int:
     """How many families are scored within some seconds: by experience a row adds about half a number for each."""
     return int(20.0 / (2e-6 + 0.5 * PER_NUMBER * weight))
-
-
-def _has_real_parents(asked: Sequence[Asked]) -> bool:
-    """Whether some of the families have real parents."""
-    return any(a.members.shape[1] > 1 for a in asked)

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.engines.bitmaps import TABLES
 from suffice.engines.data import Data
 from suffice.errors import FitError, note
 from suffice.families import family_of, has_family
 from suffice.iteration import NOTHING, Memory
 from suffice.scores import Evidence, Penalised, local_score
 from suffice.statistics import Request, Statistics
-from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
+from suffice.structure.rules import Parents, Rules, toggle_parent
 from suffice.structure.scoring.parent_sets import TIE, Level, ParentSets, Sets, by_size, choose, families_of, lattice
 from suffice.variables import Finite, Variable
 
@@ -191,12 +192,13 @@ def about(families: Sequence[Family]) -> list[int]:
     return [len(families), zlib.crc32(repr(list(families[:100])).encode()), families[-1][0], *families[-1][1]]
 
 
-def families_in(sets: Sets, axis: Ints) -> list[Family]:
-    """The families whose child stands at place axis[g] of sets[g].
+def room_for(memory_limit: float | None) -> int:
+    """The cells of tables for which a scan is made."""
+    return int(np.clip((memory_limit or 2.0**31) / 16, 2**16, 16 * TABLES))
 
-    >>> families_in(np.array([[2, 5, 7]]), np.array([1]))
-    [(5, (2, 7))]
-    """
+
+def families_in(sets: Sets, axis: Ints) -> list[Family]:
+    """The families whose child stands at place axis[g] of sets[g]."""
     return [(members.pop(place), tuple(members)) for members, place in zip(sets.tolist(), axis.tolist(), strict=True)]
 
 
@@ -245,8 +247,16 @@ class FamilyScores(ScoreSource):
         for k, f in enumerate(families):
             if k % 256 == 255:
                 self.watch()
-            if f in possible:
-                scores[k] = self._local(*f, statistics)
+            if f not in possible:
+                continue
+            try:
+                scores[k] = local_score(self.score, *self._members(*f), statistics)
+            except FitError as error:
+                if not f[1]:
+                    raise
+                if not self._told:
+                    note(f"parent sets that cannot be estimated are left out of the search; the first: {error.said}")
+                    self._told = True
         return scores
 
     def _members(self, child: int, parents: Parents) -> tuple[Variable, list[Variable]]:
@@ -255,17 +265,6 @@ class FamilyScores(ScoreSource):
     def _request(self, child: int, parents: Parents) -> Request:
         members = self._members(child, parents)
         return family_of(*members).needs(*members)
-
-    def _local(self, child: int, parents: Parents, statistics: Statistics) -> float:
-        try:
-            return local_score(self.score, *self._members(child, parents), statistics)
-        except FitError as error:
-            if not parents:
-                raise
-            if not self._told:
-                note(f"parent sets that cannot be estimated are left out of the search; the first: {error.said}")
-                self._told = True
-            return -np.inf
 
     def _size(self, family: Family) -> float:
         members = [self.variables[v] for v in (family[0], *family[1])]
@@ -295,11 +294,18 @@ class ExpectedScores(FamilyScores):
         return scores
 
     def _dense(self, families: Sequence[Family]) -> Array:
+        """Those whose tables are scored as a whole."""
         from suffice.kernels.inference.expectations import table_scores
 
         sets = [tuple(sorted((child, *parents))) for child, parents in families]
         place = {s: k for k, s in enumerate(dict.fromkeys(sets))}
-        tables, at = self._tables([tuple(self.variables[v].name for v in s) for s in place])
+        names = [tuple(self.variables[v].name for v in s) for s in place]
+        if hasattr(self.data, "tables"):  # what is expected makes them at once
+            tables, at = self.data.tables(names, threads=self.threads)
+        else:
+            statistics = self.data.gather([Request(some) for some in names], threads=self.threads)
+            each = [statistics.counts(some).values.ravel() for some in names]
+            tables, at = np.concatenate([np.zeros(0), *each]), np.cumsum([0, *map(len, each)])
         shape = np.ones((3, len(families)), np.int64)
         for g, ((child, _), members) in enumerate(zip(families, sets, strict=True)):
             for v in members:
@@ -307,13 +313,3 @@ class ExpectedScores(FamilyScores):
         scores = np.empty(len(families))
         table_scores(tables, at[[place[s] for s in sets]], *shape, self.kind, self.alpha, scores)
         return np.asarray(scores - self.price * (shape[0] * (shape[1] - 1.0) * shape[2]))
-
-    def _tables(self, sets: Sequence[tuple[str, ...]]) -> tuple[Array, Ints]:
-        """The tables of sets of variables one after the other, and where each begins; what is expected makes them at once."""
-        expected: Any = self.data
-        if hasattr(expected, "tables"):
-            tables, at = expected.tables(sets, threads=self.threads)
-            return tables, at
-        statistics = self.data.gather([Request(s) for s in sets], threads=self.threads)
-        each = [statistics.counts(s).values.ravel() for s in sets]
-        return np.concatenate([np.zeros(0), *each]), np.cumsum([0, *map(len, each)])

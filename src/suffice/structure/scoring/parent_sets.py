@@ -19,7 +19,7 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array, Bools, Ints
 from suffice.errors import TooLarge
 from suffice.iteration import Packed
-from suffice.structure.constraints.rules import Parents, Rules
+from suffice.structure.rules import Parents, Rules
 
 Sets = npt.NDArray[np.int32]
 

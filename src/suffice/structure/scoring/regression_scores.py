@@ -21,7 +21,7 @@ from suffice.families.regressions.glm import MAX_PARAMETERS
 from suffice.families.regressions.regression_suprema import RegressionChild, Standardised, Supremum, climb_all, column_products
 from suffice.iteration import Packed
 from suffice.scores import Evidence
-from suffice.structure.constraints.rules import Parents
+from suffice.structure.rules import Parents
 from suffice.structure.scoring.local_scores import Family, ScoreSource, about, families_in, in_memory
 from suffice.structure.scoring.parent_sets import Sets
 from suffice.variables import Variable
@@ -75,17 +75,18 @@ class RegressionScores(ScoreSource):
 
     def remarks(self, parents: Sequence[Parents]) -> list[str]:
         """What is to be said of a graph: regressions whose likelihood has a supremum, but no maximum."""
-        return [self._remark(child, own) for child, own in enumerate(parents) if (child, own) in self.endless]
-
-    def _remark(self, child: int, parents: Parents) -> str:
-        name, absent = self.names[child], self.children[child].absent
-        if absent is not None:
-            return f"the score of {name!r} is the supremum of its likelihood: {absent}"
-        by = f"{listing([self.names[p] for p in parents])} {'separates' if len(parents) == 1 else 'together separate'}"
-        return (
-            f"{by} the values of {name!r} in the data: its score is the supremum of the likelihood, which no coefficients reach; "
-            f"to fit it, give it a ridge, {as_regression(name, type(self.regressions[child]).__name__, ridge=True)}"
-        )
+        said = []
+        for child, own in ((c, own) for c, own in enumerate(parents) if (c, own) in self.endless):
+            name, absent = self.names[child], self.children[child].absent
+            by = f"{listing([self.names[p] for p in own])} {'separates' if len(own) == 1 else 'together separate'}"
+            ridge = as_regression(name, type(self.regressions[child]).__name__, ridge=True)
+            said.append(
+                f"the score of {name!r} is the supremum of its likelihood: {absent}"
+                if absent is not None
+                else f"{by} the values of {name!r} in the data: its score is the supremum of the likelihood, which no "
+                f"coefficients reach; to fit it, give it a ridge, {ridge}"
+            )
+        return said
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
         mine = np.isin(sets[np.arange(len(sets)), axis], list(self.regressions))

@@ -17,7 +17,7 @@ from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, ROUNDING, 
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.scores import Evidence, GraphPosterior, Penalised
 from suffice.statistics import Request, Statistics
-from suffice.structure.constraints.rules import Parents, Rules, toggle_parent
+from suffice.structure.rules import Parents, Rules, toggle_parent
 from suffice.structure.scoring.local_scores import SLOW, ExpectedScores, Family, FamilyScores, ScoreSource, form_of
 from suffice.structure.scoring.parent_sets import Level, Sets, by_size
 from suffice.variables import Finite, Real, Variable

@@ -155,12 +155,7 @@ class NodeColumns:
 
 
 def contrasts(n_states: int) -> Array:
-    """An orthonormal basis of the vectors over some states that sum to zero, over √2: each state against those before it.
-
-    >>> contrasts(2)
-    array([[-0.5],
-           [ 0.5]])
-    """
+    """An orthonormal basis of the vectors over some states that sum to zero, over √2: each state against those before it."""
     z = np.zeros((n_states, n_states - 1))
     for k in range(1, n_states):
         z[:k, k - 1], z[k, k - 1] = -1.0, k

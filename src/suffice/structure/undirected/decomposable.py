@@ -76,7 +76,12 @@ class Decomposable(GraphMethod):
     def run(self, problem: Problem) -> GraphOutcome:
         """Climb, and climb again from each changed best graph."""
         scored = problem if self.score is None else replace(problem, score=self.score)
-        _refuse_mixed(scored)
+        kinds = [[v.name for v in problem.variables if isinstance(v, kind)] for kind in (Finite, Real)]
+        if other := [v.name for v in problem.variables if not isinstance(v, Finite | Real)]:
+            raise FitError(f"Decomposable knows finite columns, or real ones; {listing(other)} is of another kind")
+        if all(kinds):
+            both = f"{listing(kinds[0], 3)} and {listing(kinds[1], 3)}"
+            raise FitError(f"Decomposable takes finite columns or real ones, not both: {both}; leave some out, {ONE_KIND}")
         climb = ChordalClimb(scored, self._first(scored), self.max_clique)
         _refuse_one_way(scored)
         scored.progress.better("start", climb.total, climb.outcome())
@@ -212,18 +217,6 @@ def dag_of(graph: Graph) -> Dag:
         for name in clique:
             place.setdefault(name, len(place))
     return Dag([(a, b) if place[a] < place[b] else (b, a) for a, b in graph.edges], nodes=graph.nodes)
-
-
-def _refuse_mixed(problem: Problem) -> None:
-    kinds = [[v.name for v in problem.variables if isinstance(v, kind)] for kind in (Finite, Real)]
-    other = [v.name for v in problem.variables if not isinstance(v, Finite | Real)]
-    if other:
-        raise FitError(f"Decomposable knows finite columns, or real ones; {listing(other)} is of another kind")
-    if all(kinds):
-        raise FitError(
-            f"Decomposable takes finite columns or real ones, not both: {listing(kinds[0], 3)} and {listing(kinds[1], 3)}; leave "
-            f"some out, {ONE_KIND}"
-        )
 
 
 def _refuse_one_way(problem: Problem) -> None:

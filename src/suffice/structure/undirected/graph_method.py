@@ -18,11 +18,11 @@ from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.iteration import OutOfTime
 from suffice.statistics import Statistics
-from suffice.structure.constraints.constraints import Constraints
-from suffice.structure.constraints.rules import Rules
+from suffice.structure.constraints import Constraints
 from suffice.structure.problem import Method, Problem
 from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
 from suffice.structure.results.plan import Work
+from suffice.structure.rules import Rules
 from suffice.structure.undirected.selection import EBIC, Judgement
 from suffice.variables import Variable
 
@@ -46,25 +46,6 @@ class GraphMethod(Method):
 
     def rules(self, constraints: Constraints, variables: Sequence[Variable]) -> Rules:
         """The constraints in numbers: both matrices are symmetric."""
-        self._refuse_directions(constraints)
-        number = {v.name: i for i, v in enumerate(variables)}
-        constraints.refuse_unknown(number)
-        rules = Rules.free(len(variables))
-        for a, b in constraints.forbidden:
-            rules.allowed[number[a], number[b]] = False
-        for name, others in constraints.candidates:
-            among = np.zeros(len(variables), bool)
-            among[[number[other] for other in others]] = True
-            rules.allowed[number[name]] &= among
-        for a, b in (*constraints.required, *constraints.adjacent):
-            rules.required[number[a], number[b]] = True
-        allowed, required = rules.allowed & rules.allowed.T, rules.required | rules.required.T
-        for i, j in np.argwhere(required & ~allowed).tolist():
-            a, b = variables[i].name, variables[j].name
-            raise GraphError(f"the edge {a!r} -- {b!r} is required and not allowed: edges have no direction here")
-        return replace(rules, allowed=allowed, required=required)
-
-    def _refuse_directions(self, constraints: Constraints) -> None:
         name = type(self).__name__
         if constraints.tiers or constraints.not_ancestor:
             kind = "Tiers" if constraints.tiers else "NotAncestor"
@@ -74,6 +55,17 @@ class GraphMethod(Method):
             )
         if constraints.max_parents is not None or constraints.max_parents_of:
             raise FitError(f"MaxParents speaks of parents, and there are none in the undirected graphs that {name} finds")
+        number = {v.name: i for i, v in enumerate(variables)}
+        constraints.refuse_unknown(number)
+        rules = Rules.free(len(variables))
+        allowed = constraints.allowed_edges(rules.allowed, number)
+        for a, b in (*constraints.required, *constraints.adjacent):
+            rules.required[number[a], number[b]] = True
+        allowed, required = allowed & allowed.T, rules.required | rules.required.T
+        for i, j in np.argwhere(required & ~allowed).tolist():
+            a, b = variables[i].name, variables[j].name
+            raise GraphError(f"the edge {a!r} -- {b!r} is required and not allowed: edges have no direction here")
+        return replace(rules, allowed=allowed, required=required)
 
     def work(self, problem: Problem, rules: Rules) -> Work:
         """What is asked for, to foretell the cost; by default the tables or moments of all pairs."""
@@ -221,8 +213,8 @@ class PenaltyFit:
 class PenaltyFits:
     """A path: a fit for each penalty on what was seen of some rows, and how to see that on others."""
 
-    def __init__(self, problem: Problem, penalties: Penalties, seen: Any) -> None:
-        self.problem, self.penalties, self.seen, self.fits = problem, penalties, seen, list[PenaltyFit]()
+    def __init__(self, problem: Problem, method: Any, penalties: Penalties, seen: Any) -> None:
+        self.problem, self.method, self.penalties, self.seen, self.fits = problem, method, penalties, seen, list[PenaltyFit]()
         self.data = problem.data if isinstance(problem.data, Statistics) else problem.data.take(problem.names)
         self.seed, self.threads, self.weight, self.n_variables = problem.seed, problem.threads, float(seen.weight), problem.n
 
@@ -253,11 +245,13 @@ class PenaltyFits:
         score, name = judgement.score, judgement.score_name
         return GraphOutcome(Graph(edges, nodes=names), score, path=path, finished=finished, score_name=name)
 
-    def judgement(self, select: Any) -> tuple[Judgement, bool]:
-        """What a way to choose says of the fits, and whether time, and the user, allowed all of them. One penalty, or a path that
-        was stopped, is judged by EBIC, which needs nothing more. That the best penalty is the smallest tried is told without its
-        number, so that resamples tell it once."""
-        finished, n = True, len(self.penalties.multiples)
+    def judgement(self) -> tuple[Judgement, bool]:
+        """What the method's way to choose says of the fits, and whether time, and the user, allowed all of them.
+
+        One penalty, or a path that was stopped, is judged by EBIC, which needs nothing more. That the best penalty is the least
+        tried is told without its number, so that resamples tell it once.
+        """
+        select, finished, n = self.method.select, True, len(self.penalties.multiples)
         try:
             for fit in self.fits_of(self.seen):
                 self.fits.append(fit)

@@ -22,20 +22,16 @@ from suffice.inference.numbers.sparse_precision import GAP, SparsePrecision, spa
 from suffice.models.gaussian_markov_net import in_data_units, partial_correlations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds, selected_precision
 from suffice.statistics.counts import freeze
-from suffice.structure.constraints.rules import Rules
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.results.plan import Work
-from suffice.structure.undirected.graph_method import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
+from suffice.structure.rules import Rules
+from suffice.structure.undirected.graph_method import PenalisedMethod, PenaltyFit, PenaltyFits
 from suffice.structure.undirected.selection import Judgement
 
 
 class LassoPath(PenaltyFits):
     """The fits of a graphical lasso on some rows, and on others when a way to choose among the penalties asks for them."""
-
-    def __init__(self, problem: Problem, penalties: Penalties, seen: Covariances, on: str, gap: float) -> None:
-        super().__init__(problem, penalties, seen)
-        self.on, self.gap = on, gap
 
     def held_out(self, train: Data, test: Data) -> Array:
         """Σ log p(x), in the units of the data."""
@@ -47,13 +43,13 @@ class LassoPath(PenaltyFits):
         return 0.5 * other.weight * np.array(logs)
 
     def seen_in(self, data: Data, *, checked: bool = True) -> Covariances:
-        return Covariances.of(data, self.seen.names, on=self.on, threads=1, checked=checked)
+        return Covariances.of(data, self.seen.names, on=self.method._scale, threads=1, checked=checked)
 
     def fits_of(self, seen: Covariances) -> Iterator[PenaltyFit]:
         """The deviance is −n (log det Θ − tr R Θ)."""
         start: Array | None = None
         for k in range(len(self.penalties.multiples)):
-            how: dict[str, Any] = {"start": start, "gap": self.gap, "watch": self.problem.progress.check}
+            how: dict[str, Any] = {"start": start, "gap": self.method.gap, "watch": self.problem.progress.check}
             solution = sparse_precision(seen.matrix, self.penalties.at(k), **how)
             start = solution.precision
             joined = (start != 0.0) & ~np.eye(len(start), dtype=bool)
@@ -136,8 +132,8 @@ class GraphicalLasso(PenalisedMethod):
             f"{Remedy('Neighbourhoods()', '--method neighbourhoods')} finds the graph of finite and mixed columns",
         )
         seen = Covariances.of(problem.data, problem.names, on=self._scale, threads=problem.threads)
-        path = LassoPath(problem, self.penalties(problem, seen.matrix, diagonal=self.diagonal), seen, self._scale, self.gap)
-        return self._outcome(problem, path, *path.judgement(self.select))
+        path = LassoPath(problem, self, self.penalties(problem, seen.matrix, diagonal=self.diagonal), seen)
+        return self._outcome(problem, path, *path.judgement())
 
     def work(self, problem: Problem, rules: Rules) -> Work:
         n, penalties = float(problem.n), self.n_penalties * self.select.n_paths if self.penalty is None else 1

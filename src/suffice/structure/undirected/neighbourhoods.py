@@ -15,9 +15,8 @@ from suffice.errors import FitError, listing
 from suffice.graphs.text import Edge
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome
-from suffice.structure.undirected.coded_nodes import CodedNodes
-from suffice.structure.undirected.graph_method import PenalisedMethod, Penalties, PenaltyFit, PenaltyFits
-from suffice.structure.undirected.node_regressions import GaussianNodes, NodeFit, NodeRegressions
+from suffice.structure.undirected.graph_method import PenalisedMethod, PenaltyFit, PenaltyFits
+from suffice.structure.undirected.node_regressions import CodedNodes, GaussianNodes, NodeFit, NodeRegressions
 from suffice.variables import Finite, Real
 
 
@@ -92,8 +91,8 @@ class Neighbourhoods(PenalisedMethod):
             )
         nodes = kind.of(problem.data, problem.variables, threads=problem.threads)
         nodes.check()
-        path = NeighbourhoodPath(problem, self.penalties(problem, nodes.association), nodes, self.rule)
-        judgement, finished = path.judgement(self.select)
+        path = NeighbourhoodPath(problem, self, self.penalties(problem, nodes.association), nodes)
+        judgement, finished = path.judgement()
         outcome, names, best = path.outcome(judgement, finished), problem.names, path.fits[judgement.best].found
         own = {(names[i], names[j]): float(best.strengths[i, j]) for i, j in np.argwhere(best.strengths).tolist()}
         return replace(
@@ -108,10 +107,6 @@ class Neighbourhoods(PenalisedMethod):
 class NeighbourhoodPath(PenaltyFits):
     """The fits of all regressions for each penalty, on some rows and on others."""
 
-    def __init__(self, problem: Problem, penalties: Penalties, seen: NodeRegressions, rule: Any) -> None:
-        super().__init__(problem, penalties, seen)
-        self.rule = rule
-
     def held_out(self, train: Data, test: Data) -> Array:
         nodes = self.seen_in(train)
         return nodes.held_out([fit.found for fit in self.fits_of(nodes)], test)
@@ -124,7 +119,7 @@ class NeighbourhoodPath(PenaltyFits):
         start: NodeFit | None = None
         for k in range(len(self.penalties.multiples)):
             start = seen.fit(self.penalties.at(k), start)
-            there = self.rule.joined(start.strengths != 0.0)
+            there = self.method.rule.joined(start.strengths != 0.0)
             joined = (there & self.problem.rules.allowed) | self.problem.rules.required
             yield PenaltyFit(start, joined, start.deviance, start.n_parameters, int(np.count_nonzero(start.strengths)) / 2.0)
 

@@ -209,7 +209,17 @@ def needed_edges(constraints: ConstraintParts, variables: Mapping[str, Variable]
     while True:
         pairs = joined(constraints.adjacent, constraints.not_ancestor, needed)
         parents, children = links(sorted(needed), sorted({x for pair in pairs for x in pair}))
-        refuse_together(constraints, parents, children)
+        if cycle := find_cycle(parents):
+            raise GraphError(f"the edges that must be there have a cycle: {chain(cycle)}")
+        for child, names in parents.items():
+            most = constraints.most_parents(child) if names else None
+            if most is not None and len(names) > most:
+                must = f"the parent{'s' * (len(names) > 1)} {listing(names)}"
+                raise GraphError(f"{show(child)} must have {must}, but may have at most {most}")
+        for a, b in constraints.not_ancestor:
+            if path := shortest_path(a, b, children):
+                why = f"edges that must be there lead to it: {chain(path)}"
+                raise GraphError(f"{show(a)} must not be an ancestor of {show(b)}, but {why}")
         fresh = set()
         for a, b in constraints.adjacent:
             if (a, b) in needed or (b, a) in needed:
@@ -226,21 +236,6 @@ def needed_edges(constraints: ConstraintParts, variables: Mapping[str, Variable]
         if not fresh:
             return needed
         needed |= fresh
-
-
-def refuse_together(constraints: ConstraintParts, parents: Links[str], children: Links[str]) -> None:
-    """Refuse edges that must be there, each possible by itself, when they are not possible together."""
-    if cycle := find_cycle(parents):
-        raise GraphError(f"the edges that must be there have a cycle: {chain(cycle)}")
-    for child, names in parents.items():
-        most = constraints.most_parents(child) if names else None
-        if most is not None and len(names) > most:
-            must = f"the parent{'s' * (len(names) > 1)} {listing(names)}"
-            raise GraphError(f"{show(child)} must have {must}, but may have at most {most}")
-    for a, b in constraints.not_ancestor:
-        if path := shortest_path(a, b, children):
-            why = f"edges that must be there lead to it: {chain(path)}"
-            raise GraphError(f"{show(a)} must not be an ancestor of {show(b)}, but {why}")
 
 
 def _objections_of_all(constraints: ConstraintParts, parents: Links[str], children: Links[str], a: str, b: str) -> Iterator[str]:

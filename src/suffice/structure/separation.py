@@ -27,11 +27,7 @@ from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.iteration import Memory, Packed
 from suffice.scores import BIC
 from suffice.statistics import Request
-from suffice.structure.constraints.rules import Parents
-from suffice.structure.problem import Problem
-from suffice.structure.scoring.hybrid_scores import NUMBERS, HybridScores
-from suffice.structure.scoring.local_scores import CELLS, in_memory
-from suffice.structure.tests.independence import (
+from suffice.structure.independence import (
     ChiSquared,
     FisherZ,
     GSquared,
@@ -41,6 +37,10 @@ from suffice.structure.tests.independence import (
     Strata,
     correlations,
 )
+from suffice.structure.problem import Problem
+from suffice.structure.rules import Parents
+from suffice.structure.scoring.hybrid_scores import NUMBERS, HybridScores
+from suffice.structure.scoring.local_scores import CELLS, in_memory
 from suffice.variables import Finite
 
 Ints = npt.NDArray[Any]

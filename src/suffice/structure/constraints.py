@@ -22,7 +22,7 @@ from suffice.errors.remedies import TIERS, in_python
 from suffice.graphs import Dag
 from suffice.graphs.paths import chain, shortest_path
 from suffice.graphs.text import Edge, all_nodes, checked_name, show
-from suffice.structure.constraints.rules import (
+from suffice.structure.rules import (
     ConstraintParts,
     EdgeByEdge,
     Rules,
@@ -129,7 +129,7 @@ class Constraints(ConstraintParts):
         if self.max_parents is not None or self.max_parents_of:
             most[:] = [n - 1 if (k := self.most_parents(v.name)) is None else min(k, n - 1) for v in variables]
         above = ancestors([np.flatnonzero(row).tolist() for row in required])
-        allowed = self._allowed_by_themselves(Rules.of_kinds(variables, regressions).allowed, number) & ~above.T
+        allowed = self.allowed_edges(Rules.of_kinds(variables, regressions).allowed, number) & ~above.T
         above |= np.eye(n, dtype=bool)
         for a, b in self.not_ancestor:
             allowed[np.ix_(above[number[b]], above[:, number[a]])] = False
@@ -137,8 +137,8 @@ class Constraints(ConstraintParts):
         allowed[full] = required[full]
         return Rules(allowed, required, most)
 
-    def _allowed_by_themselves(self, allowed: Bools, number: Mapping[str, int]) -> Bools:
-        """The edges, as [child, parent], that no constraint on a single edge is against: what `EdgeByEdge` says of one edge."""
+    def allowed_edges(self, allowed: Bools, number: Mapping[str, int]) -> Bools:
+        """Those edges [child, parent] that no constraint on a single edge is against: what `EdgeByEdge` says of one edge."""
         n = len(allowed)
         allowed[_cells(self.forbidden, number)] = False
         for tiering in self.tiers:
