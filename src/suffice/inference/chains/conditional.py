@@ -46,7 +46,6 @@ class SideBySide(NamedTuple):
 
     @property
     def n(self) -> int:
-        """The number of places."""
         return int(self.offsets[-1])
 
     @property
@@ -145,7 +144,6 @@ class Room(NamedTuple):
         return cls(b, a, z, np.empty(n))
 
     def rows(self, n: int) -> Room:
-        """The first rows."""
         return Room(*(x[:n] for x in self))
 
 
@@ -185,7 +183,6 @@ def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None 
 
 
 def filter_labels(b: Array, M: Array, part: SideBySide, a: Array, c: Array) -> None:
-    """Fill in a and c."""
     from suffice.kernels.labels.crf import scale_rows
 
     first = int(part.offsets[1])

@@ -114,7 +114,6 @@ def _visit(
 
 
 def _nothing(steps: StateSteps) -> Expectations:
-    """No sums."""
     S, K = steps.n_sequences, steps.n_states
     return Expectations(np.zeros(S), np.full(S, -1), np.zeros((0, K, K)), np.zeros((0, K)), np.zeros((K, 0)))
 

@@ -50,7 +50,6 @@ class Lanes(NamedTuple):
     weights: Array
 
     def at(self, which: Ints | slice) -> Lanes:
-        """Some of the lanes."""
         begin, length, before, enter, final, weights = self
         return Lanes(begin[which], length[which], before[which], enter[which], final[which], weights[which])
 
@@ -100,7 +99,6 @@ class LaneSums(NamedTuple):
         return LaneSums(pairs, first, counts, self.posterior, moments)
 
     def add(self, other: LaneSums) -> None:
-        """Add another's sums to these."""
         for mine, theirs in zip(self[:3], other[:3], strict=True):
             mine += theirs
         if self.moments is not None and other.moments is not None:
@@ -116,7 +114,6 @@ class LaneRun(NamedTuple):
     reach: Array
 
     def at(self, part: slice) -> LaneRun:
-        """That of some of the lanes."""
         return LaneRun(self.log_p[part], self.lost[part], self.after[part], self.reach[part])
 
     @classmethod

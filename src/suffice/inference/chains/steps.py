@@ -54,7 +54,6 @@ class StateNormals:
 
 
 def no_moments(n_states: int, n_columns: int) -> Spread:
-    """The moments of no steps, for each state."""
     square = np.zeros((n_states, n_columns, n_columns))
     return Spread(np.zeros(n_states), np.zeros((n_states, n_columns)), np.zeros((n_states, n_columns)), square)
 
@@ -70,7 +69,6 @@ def weighted_numbers(x: Array, pairs: Flags, share: Array, weight: Array, begin:
 
 
 def add_moments(into: Spread, more: Spread) -> None:
-    """Add the moments of other steps."""
     for mine, both in zip(into, merge_spreads(into, more), strict=True):
         mine[:] = both
 
@@ -131,12 +129,10 @@ class StateSteps:
 
     @property
     def longest(self) -> int:
-        """The number of steps of the longest sequence."""
         return int(np.diff(self.starts).max(initial=0))
 
     @property
     def weights_or_ones(self) -> Array:
-        """The weight of each sequence."""
         return np.ones(self.n_sequences) if self.weights is None else self.weights
 
     @property
@@ -151,7 +147,6 @@ class StateSteps:
 
     @property
     def logs(self) -> Array:
-        """The logarithms of the matrices."""
         with np.errstate(divide="ignore"):
             return np.log(self.matrices) if self.log_matrices is None else self.log_matrices
 

@@ -203,17 +203,14 @@ def refuse_forbidden(chain: LinearChain, tables: Tables, allowed: Allowed, seque
             at = t if after != -2 else t - 1
             row = int(sequences.position[int(sequences.lengths[: first + q].sum()) + at])
             where = f"sequence {sequences.labels[first + q]!r}, step {at + 1:,} (row {row + 1:,})"
-            raise DataError(f"{where}: {_what(before, after, states)} is forbidden by {rules}")
+            if after == -2:
+                what = f"{states[before]!r} at the end" if before >= 0 else "every label that is possible at the end"
+            else:
+                label = repr(states[after]) if after >= 0 else "every label"
+                follows = f"after {repr(states[before]) if before >= 0 else 'a missing label'}"
+                what = f"{label} {'at the start' if before == -2 else follows}"
+            raise DataError(f"{where}: {what} is forbidden by {rules}")
         first += n
-
-
-def _what(before: int, after: int, states: tuple[str, ...]) -> str:
-    if after == -2:
-        return f"{states[before]!r} at the end" if before >= 0 else "every label that is possible at the end"
-    label = repr(states[after]) if after >= 0 else "every label"
-    return (
-        f"{label} at the start" if before == -2 else f"{label} after {repr(states[before]) if before >= 0 else 'a missing label'}"
-    )
 
 
 R = TypeVar("R")
@@ -342,7 +339,6 @@ class Climbing:
 
 
 def choose_pairs(chain: LinearChain, counts: PairCounts, every: Vocabulary) -> Ints:
-    """The pairs that have a weight."""
     L, A = len(every.labels), every.size
     if not chain.unseen:
         keys = counts.keys[counts.counts >= chain.min_count]

@@ -140,7 +140,6 @@ class SolvableProblem(UndirectedProblem):
     """A problem as `Objective.fit` takes it."""
 
     def by_likelihood(self) -> MarkovNet:
-        """The maximum of the likelihood, exact: in closed form where there is one, else by the method, or what suits best."""
         from suffice.learning.undirected.likelihood import maximum_likelihood
 
         return maximum_likelihood(self)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from suffice.objectives import PenaltyLike
 
 import time
+from copy import deepcopy
 from dataclasses import replace
 
 from suffice.engines.engine import Block
@@ -69,12 +70,6 @@ class Learned:
         h = (rng.random((chains, n_hidden)) < 0.5).astype(np.float32)
         return cls(w, a, c, (np.zeros_like(w), np.zeros_like(a), np.zeros_like(c)), h)
 
-    def copy(self) -> Learned:
-        """The same in arrays of its own."""
-        w, a, c = self.moves
-        own = replace(self, weights=self.weights.copy(), visible=self.visible.copy(), hidden=self.hidden.copy())
-        return replace(own, moves=(w.copy(), a.copy(), c.copy()), chains=self.chains.copy())
-
     @property
     def largest(self) -> float:
         """The largest |w| of all weights and biases; NaN where one is not a number."""
@@ -104,7 +99,7 @@ class Descent:
 
     @np.errstate(over="ignore", invalid="ignore")  # steps that run off are told of after the pass
     def __call__(self, state: Learned, block: Block) -> Learned:
-        at, start = state.copy(), 0
+        at, start = deepcopy(state), 0
         for n, v in enumerate(self.columns.parts(block, self.batch), state.steps):
             if at.stopped or time.perf_counter() > self.deadline:
                 return replace(at, stopped=True)
@@ -357,7 +352,6 @@ def _passes(
 
 
 def _pseudo(tried: Data, descent: Descent, state: Learned) -> float:
-    """The pseudo-log-likelihood of a row."""
     sums = PseudoSums(descent.columns, state.machine(descent.columns.units), descent.seed)
     total, weight = tried.fold(sums)
     return float(total / weight) * sums.n_columns

@@ -34,9 +34,9 @@ Codes = npt.NDArray[np.int32]
 def posterior_step(reading: ChainReading, level: float | None, names: Sequence[str], *, smooth: bool) -> Any:
     """The step that filters or smooths these variables of the sequences of a block."""
     if reading.numbers:
-        from suffice.models.chains.linear_answers import NumberPosterior
+        from suffice.models.chains.linear_answers import number_posterior
 
-        return NumberPosterior(reading, smooth, level, tuple(names))
+        return partial(number_posterior, reading, smooth, level, tuple(names))
     return partial(state_posterior, reading, smooth, level, tuple(names))
 
 

@@ -40,7 +40,6 @@ class MixtureOfNumbers:
         return np.asarray(np.sqrt((self.weight * (own + (self.means - self.mean) ** 2)).sum(axis=0)))
 
     def interval(self, level: float) -> tuple[Array, Array]:
-        """The equal-tailed interval of each."""
         tail = (1.0 - level) / 2.0
         return self._quantile(tail), self._quantile(1.0 - tail)
 

@@ -60,7 +60,6 @@ class PairFeatures:
         return T
 
     def expect_terms(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
-        """What weights expect of a block."""
         from suffice.kernels.labels.crf import sum_groups
 
         n_groups, L, log_z = len(block.attributes.starts) - 1, self.n_labels, 0.0

@@ -49,7 +49,6 @@ class Ragged(NamedTuple):
         return np.repeat(np.arange(len(self.starts) - 1), self.sizes)
 
     def take(self, which: Ints) -> Ragged:
-        """Those of some of the things."""
         sizes = self.sizes[which]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         at = np.arange(starts[-1]) + np.repeat(self.starts[which] - starts[:-1], sizes)

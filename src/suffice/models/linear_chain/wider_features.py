@@ -114,7 +114,6 @@ class WiderFeatures(PairFeatures):
         return np.where(self.allowed.pairs, super().transitions(w), -np.inf)
 
     def of_states(self, w: Array) -> StateWeights:
-        """The weights of labels in a row."""
         L = self.n_labels
         log_m = np.zeros((L + 1 if self.order == 2 else 1, L, L))
         if self.order == 2:
@@ -150,7 +149,6 @@ class WiderFeatures(PairFeatures):
     def expect(
         self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None, by_place: bool = False
     ) -> WiderExpectations:
-        """What weights expect of the labels of a block."""
         from suffice.kernels.labels.label_chains import expect_sequences
 
         own, L, weights = InSequence.of(block), self.n_labels, self.of_states(w)

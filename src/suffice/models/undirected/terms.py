@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from suffice.errors import FitError
+from suffice.inference.finite.junction_tree import FactorTree
 from suffice.inference.finite.network import NONE, Array, Ints, Network, strides
+from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.log_linear import Names, Term
 from suffice.statistics import Statistics
 from suffice.variables import Finite
@@ -98,7 +100,6 @@ class Terms:
         return result.reshape(-1)
 
     def log_tables(self, weights: Array) -> Array:
-        """ln φ of all factors, one after another."""
         return np.asarray(self.matrix @ weights)
 
     def by_weight(self, cells: Array) -> Array:
@@ -137,6 +138,13 @@ class Terms:
         flat = np.ones(self.n_cells) if log_tables is None else np.exp(log_tables)
         tables = self.tables(flat)
         return Network.of(self.sizes, [([number[n] for n in s], NONE, t) for s, t in zip(self.scopes, tables, strict=True)])
+
+    def tree(self, more: Sequence[Factor] = ()) -> tuple[FactorTree, Array]:
+        """The tree of the factors and of further ones after them, and ln φ of the latter."""
+        number, own = {n: i for i, n in enumerate(self.names)}, self.network()
+        tables = [([number[n] for n in f.names], NONE, np.ones(f.log.shape)) for f in more]
+        logs = np.concatenate([np.zeros(0), *(f.log.reshape(-1) for f in more)])
+        return FactorTree(own.with_factors(tables) if tables else own, f"{len(number)} variables"), logs
 
     def per_weight(self, per_term: Array) -> Array:
         """A number for each term as one for each weight."""

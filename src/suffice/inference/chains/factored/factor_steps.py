@@ -50,7 +50,6 @@ class StepFactor:
         return np.asarray(np.exp(self.logs - self.tops))
 
     def rows(self, steps: Ints) -> Ints:
-        """Which table each of these steps has."""
         return steps if self.codes is None else self.codes[steps].astype(np.int64)
 
     def table(self, steps: Ints, shape: Sequence[int], *, logs: bool) -> Array:

@@ -148,17 +148,14 @@ class LinearSteps:
 
     @property
     def m(self) -> int:
-        """How many coordinates a state has."""
         return int(self.f.shape[1])
 
     @property
     def lengths(self) -> Ints:
-        """How many steps the sequences have."""
         return np.diff(self.starts)
 
     @property
     def sequence(self) -> Ints:
-        """The number of each step's sequence."""
         return np.repeat(np.arange(len(self.starts) - 1), self.lengths)
 
     @cached_property
@@ -195,7 +192,6 @@ class LinearSteps:
         return like
 
     def repeat(self, n: int) -> LinearSteps:
-        """All sequences n times over."""
         starts = np.concatenate([[0], np.tile(self.lengths, n).cumsum()])
         rows = {name: np.tile(getattr(self, name), n) for name in ("codes", "output_codes")}
         rows |= {name: np.tile(getattr(self, name), (n, 1)) for name in ("f_steps", "y")}
