@@ -172,24 +172,19 @@ def every_key(chain: LinearChain, counts: PairCounts, mine: Bools, n_labels: int
     return np.asarray((which[:, None] * L * L + np.arange(L * L)).reshape(-1))
 
 
-@dataclass(frozen=True, eq=False)
-class FindForbidden:
-    """The first sequence of a block whose labels are forbidden, and the step; −1 if there is none. Then the labels around it."""
+def _find_forbidden(tables: Tables, allowed: Allowed, block: Block) -> tuple[int, int, int, int, int]:
+    """The first sequence of a block whose labels are forbidden, and the step; −1 if there is none. Then the labels around it, and
+    how many sequences there are."""
+    from suffice.kernels.labels.label_sequences import find_forbidden
 
-    tables: Tables
-    allowed: Allowed
-
-    def __call__(self, block: Block) -> tuple[int, int, int, int, int]:
-        from suffice.kernels.labels.label_sequences import find_forbidden
-
-        own = encode_block(block, self.tables)
-        rows, found = InSequence.of(own), np.empty(2, np.int64)
-        labels = own.labels[rows.places]
-        find_forbidden(rows.starts, labels, *self.allowed, found)
-        q, t = found.tolist()
-        at, n = (int(rows.starts[q]) + t, int(rows.starts[q + 1] - rows.starts[q])) if q >= 0 else (0, 0)
-        around = (int(labels[at - 1]) if t > 0 else -2, int(labels[at]) if t < n else -2)
-        return q, t, *around, len(rows.starts) - 1
+    own = encode_block(block, tables)
+    rows, found = InSequence.of(own), np.empty(2, np.int64)
+    labels = own.labels[rows.places]
+    find_forbidden(rows.starts, labels, *allowed, found)
+    q, t = found.tolist()
+    at, n = (int(rows.starts[q]) + t, int(rows.starts[q + 1] - rows.starts[q])) if q >= 0 else (0, 0)
+    around = (int(labels[at - 1]) if t > 0 else -2, int(labels[at]) if t < n else -2)
+    return q, t, *around, len(rows.starts) - 1
 
 
 def refuse_forbidden(chain: LinearChain, tables: Tables, allowed: Allowed, sequences: Sequences) -> None:
@@ -197,7 +192,7 @@ def refuse_forbidden(chain: LinearChain, tables: Tables, allowed: Allowed, seque
     if not allowed.n_forbidden:
         return
     states, first = getattr(sequences.schema[chain.label], "states", ()), 0
-    for q, t, before, after, n in sequences.data.map(FindForbidden(tables, allowed), what="checking labels"):
+    for q, t, before, after, n in sequences.data.map(partial(_find_forbidden, tables, allowed), what="checking labels"):
         if q >= 0:
             rules = " and ".join(map(repr, chain.transitions))
             at = t if after != -2 else t - 1
