@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from suffice.graphs.paths import reach
 from suffice.learning.undirected.ipf import IPF, CliqueTree
+from suffice.models.undirected.factor import Terms
 from suffice.models.undirected.log_linear import LogLinear, Names, maximal
-from suffice.models.undirected.terms import Terms
 from suffice.statistics import Request, Statistics
 from suffice.variables import Finite
 

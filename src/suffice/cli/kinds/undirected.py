@@ -55,7 +55,7 @@ def fit_undirected(given: Options) -> Any:
     from suffice.cli import inputs
     from suffice.cli.words import vocabulary as words
     from suffice.learning.fit import fit
-    from suffice.learning.undirected.contrastive import RobbinsMonro
+    from suffice.learning.undirected.without_tree import RobbinsMonro
     from suffice.objectives import ContrastiveDivergence
 
     _check_options(given, "markov_net")

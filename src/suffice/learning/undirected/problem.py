@@ -17,10 +17,9 @@ from suffice.iteration import Progress, ProgressLike
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Evaluate, Minimum, minimise
 from suffice.models.networks import MarkovNet
-from suffice.models.undirected.factor import Factor
+from suffice.models.undirected.factor import Factor, Terms
 from suffice.models.undirected.features import UndirectedModel
 from suffice.models.undirected.log_linear import Names
-from suffice.models.undirected.terms import Terms
 from suffice.objectives import Objective, PenaltySum
 from suffice.statistics import Request, Statistics
 from suffice.statistics.counts import describe, n_configurations

@@ -26,9 +26,8 @@ from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.numbers.units import Units, columns_below, with_hidden
 from suffice.inference.chains.linear.gaussian import draw_states, filter_states, smooth_states
 from suffice.inference.finite.network import Array, Ints
-from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, shown_cell
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import ChainReading, chain_phases
+from suffice.models.chains.chain_reading import BlockAnswers, Cells, ChainReading, StepNumbers, chain_phases, shown_cell
 from suffice.models.questions.answers.mixture import Mixture, NormalParts
 from suffice.variables import Count, Finite
 

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from suffice.basis.libraries import sc
 from suffice.errors import ModelError, StatisticsError, TooLarge, listing
 from suffice.inference.finite.network import Array
+from suffice.models.undirected.factor import Terms
 from suffice.models.undirected.markov_parts import MarkovParts
-from suffice.models.undirected.terms import Terms
 from suffice.objectives import Likelihood, MaxEntropy
 from suffice.output.display import OneTable
 from suffice.statistics import Counts, Statistics

@@ -9,7 +9,7 @@ import numpy as np
 
 from suffice.errors import ModelError
 from suffice.inference.chains.linear import kalman
-from suffice.inference.chains.linear.linear_steps import Array, Ints, LinearSteps
+from suffice.inference.chains.linear.kalman import Array, Ints, LinearSteps
 from suffice.inference.chains.linear.steady import smooth_pattern, steady_table
 
 AT_ONCE = 2**22

@@ -12,8 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from suffice.inference.chains.linear.kalman import Innovations, Wanted, filter_room, flat_start, no_innovations, smooth_some
-from suffice.inference.chains.linear.linear_steps import Array, Ints, LinearSteps, StepPattern
+from suffice.inference.chains.linear.kalman import (
+    Array,
+    Innovations,
+    Ints,
+    LinearSteps,
+    StepPattern,
+    Wanted,
+    filter_room,
+    flat_start,
+    no_innovations,
+    smooth_some,
+)
 
 SETTLED = 1e-13
 """The relative change, until it stops, at which a covariance is taken to stay."""
