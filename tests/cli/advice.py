@@ -596,7 +596,7 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "learning/em.py: the coefficients",
         "learning/incomplete/objective.py: …… has collapsed",
         "learning/undirected/without_tree.py: L-BFGS did not",
-        "learning/undirected/without_tree.py: the weights",
+        "learning/undirected/without_tree.py: the weights of … run off to infinity, since … tell it",
         "learning/undirected/fit.py: the time limit",
         "learning/undirected/likelihood.py: a larger one",
         "learning/undirected/likelihood.py: a penalty, as",
