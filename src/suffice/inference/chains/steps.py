@@ -84,13 +84,7 @@ class StateSteps:
 
     Sequence q has the steps starts[q] … starts[q + 1] − 1, step t the matrix matrices[codes[t]] of p(s' | s). The likelihood
     of a step is table[symbols[t]], exp(log_likelihood[:, t]), or their product if both are given, or that of `normals`. `weights`
-    count sequences. Best paths go by `log_matrices`, if they are given: logarithms of numbers that no float holds.
-
-    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
-    ...                    symbols=np.array([0, 1], np.int32), table=np.array([[0.9, 0.2], [0.1, 0.8]]))
-    >>> steps.n_states, steps.n_sequences, steps.n_steps
-    (2, 1, 2)
-    """
+    count sequences. Best paths go by `log_matrices`, if they are given: logarithms of numbers that no float holds."""
 
     starts: Ints
     codes: Codes

@@ -33,7 +33,6 @@ from suffice.objectives import Perceptron
 
 SLOTS, MOST_SLOTS = 10, 40
 """Planes that are kept of a sequence: more if all of so many are in its mixture, but no more than this."""
-
 STEPS, PASSES, ENOUGH = 10, 50, 0.3
 """How often shares of a sequence are moved in a pass over planes; passes before labels are found anew, or fewer if what is still
 to be gained by planes is this share of the gap."""
@@ -86,8 +85,11 @@ class Planes:
 
         costs = np.concatenate([f.costs for f in found])
         which = np.flatnonzero(costs > 0.0)
-        if (self._shares[which] > 0.0).all(axis=1).any():
-            self._widen()
+        if (self._shares[which] > 0.0).all(axis=1).any():  # more slots for every sequence
+            more = min(SLOTS // 2, MOST_SLOTS - self._slots.shape[1])
+            self._slots = np.pad(self._slots, [(0, 0), (0, more)], constant_values=-1)
+            self._costs, self._shares = (np.pad(x, [(0, 0), (0, more)]) for x in (self._costs, self._shares))
+            self._gram = np.pad(self._gram, [(0, 0), (0, more), (0, more)])
         value = np.where(self._slots[which] < 0, -1.0, self._shares[which])
         at = value.argmin(axis=1)
         free = value[np.arange(len(which)), at] <= 0.0
@@ -106,12 +108,6 @@ class Planes:
         self._starts = np.concatenate([[0], np.cumsum(sizes[used])]).astype(np.int64)
         self._slots[there] = (np.cumsum(used) - 1)[self._slots[there]]
         fill_gram(which, at, self._starts, self._items, self._values, self._slots, self._gram, self._room)
-
-    def _widen(self) -> None:
-        more = min(SLOTS // 2, MOST_SLOTS - self._slots.shape[1])
-        self._slots = np.pad(self._slots, [(0, 0), (0, more)], constant_values=-1)
-        self._costs, self._shares = (np.pad(x, [(0, 0), (0, more)]) for x in (self._costs, self._shares))
-        self._gram = np.pad(self._gram, [(0, 0), (0, more), (0, more)])
 
     def climb(self, gap: float) -> None:
         """Raise the dual by passes over planes, each in an order of its own, until little is to be gained."""

@@ -294,11 +294,6 @@ class LabelProblem:
         """How sequences are encoded again."""
         return Tables.of(self.vocabulary, self.sequences.schema)
 
-    @property
-    def n_sequences(self) -> int:
-        """The sequences that have a label."""
-        return self.sequences.n_sequences - self.findings.n_blank
-
     def each(self, what: Callable[[Encoded], R]) -> Iterator[R]:
         """Of each block that is kept, in their order."""
         tasks = (partial(lambda kept: what(kept.read()), block) for _, block in sorted(self.findings.blocks.items()))

@@ -27,7 +27,6 @@ from suffice.variables import Finite
 
 ALLOWED = 1e-8
 """Tables may differ by this share of all rows."""
-
 MAX_JOINT = 2**18
 """Cells of the table of all variables up to which it is gathered, too, for the deviance and X²."""
 

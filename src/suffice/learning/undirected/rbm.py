@@ -44,7 +44,6 @@ from suffice.models.undirected.visible import ROWS
 
 SPREAD = 0.01
 """The standard deviation of the weights at the start (Hinton 2012, A practical guide to training RBMs, section 8)."""
-
 STEP = 0.4
 """Between the points at which the density of a number is summed up: normals of variance 1 need no more."""
 
@@ -221,13 +220,10 @@ class PseudoSums:
 
 TRIED = 1000
 """Rows, drawn once, by which the pseudo-likelihood is told after each pass."""
-
 FAR = 1e3
 """Weights and biases beyond this have run off: e^(−1000) is no probability of anything."""
-
 WORSE = 0.02
 """A pseudo-likelihood that is worse than that of independent columns by this share is no matter of chance: it is said."""
-
 MAX_BYTES = 2**32
 """The weights, their moves and their copies take no more memory than this."""
 

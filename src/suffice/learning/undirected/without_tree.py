@@ -54,16 +54,12 @@ Sums = Callable[[Array], tuple[float, Array]]
 
 MAX_CELLS = 2**22
 """Cells of the tables of all nodes with their neighbours up to which these are gathered."""
-
 ROOM = 2**22
 """Cells of rows that are encoded at a time."""
-
 MAYBE_FAR = 3.0
 """Weights beyond this may be on their way to infinity: it is found out whether they are, where the states are few."""
-
 FAR = 12.0
 """Weights beyond this have run off: e⁻¹² is a probability that few data could tell from 0."""
-
 TOL = 1e-8
 """The gradient of a row at the optimum, in units of its spread."""
 
@@ -240,10 +236,8 @@ def _check_found(problem: UndirectedProblem, y: str, found: Minimum, moved: Arra
 
 POOL = 10_000
 """Rows, drawn once, from which chains start that do not go on."""
-
 LEAST = 0.02
 """Variances of features are taken as no smaller than this: rare states must not move by leaps."""
-
 RECORDS = 50
 """Records in a trace."""
 

@@ -225,15 +225,8 @@ def filter_on(reading: ChainReading, block: Block, before: Any) -> tuple[float, 
     rows, theta = linear_rows(reading, block, _under_all_names(reading, Units({}, {}, {}, {}, {}, {})))  # as they are
     steps = rows.steps(theta)
     last = slice(-1, None)
-    inputs = steps.f_steps[last] if len(steps.f_steps) else steps.f_steps
-    one = replace(
-        steps,
-        starts=np.array([0, 1]),
-        codes=steps.codes[last],
-        y=steps.y[last],
-        f_steps=inputs,
-        output_codes=steps.output_codes[last],
-    )
+    rows_of_last = {name: getattr(steps, name)[last] for name in ("codes", "y", "f_steps", "output_codes")}
+    one = replace(steps, starts=np.array([0, 1]), **rows_of_last)
     found = filter_states(one, before)
     answer = {}
     for name in reading.numbers:

@@ -241,7 +241,8 @@ def expectations(
     tops, powers = np.empty(len(scores)), np.empty(scores.shape)
     shift_rows(scores, tops, powers)
     np.exp(powers, out=powers)
-    room, top = conditional.Room.of(block.layout.largest, features.n_labels), np.empty(block.layout.largest)
+    most = max((part.n for part in block.layout.parts), default=0)
+    room, top = conditional.Room.of(most, features.n_labels), np.empty(most)
     for part in block.layout.parts:
         clamp = block.labels if clamped else NO_CLAMP
         weights = None if block.weights is None else block.weights[part.places]

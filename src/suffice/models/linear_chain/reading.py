@@ -283,8 +283,11 @@ class Evaluation(Tabular):
         right = there & (true == found)
         parts = (found[right], found[there], true[true >= 0])
         counts = np.array([np.bincount(x, minlength=L) for x in parts])
-        kinds, entities = entity_counts(true, found, lengths, labels)
-        return cls(int(right.sum()), int(there.sum()), n_unknown, tuple(labels), counts, kinds, entities)
+        kinds, sequence = entity_kinds(labels), np.repeat(np.arange(len(lengths)), lengths)
+        # what is found where the true label is missing does not count
+        own, told = (entities(x, sequence, labels) if kinds else set() for x in (true, np.where(there, found, -1)))
+        by_kind = np.array([[sum(k == x for _, _, x in some) for k in kinds] for some in (own & told, told, own)], np.int64)
+        return cls(int(right.sum()), int(there.sum()), n_unknown, tuple(labels), counts, kinds, by_kind)
 
     @property
     def accuracy(self) -> float:
@@ -330,17 +333,12 @@ class Evaluation(Tabular):
         return [(HEADER, rows[:limit])], f"\nand {len(rows) - limit} more" if len(rows) > limit else ""
 
 
-def entity_counts(true: Ints, found: Ints, lengths: Ints, labels: Sequence[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
-    """Entities that are right, found, and there (rows), by kind; no kinds if labels are not B-…, I-… and O, or with E-… and S-….
-    What is found where the true label is missing does not count."""
+def entity_kinds(labels: Sequence[str]) -> tuple[str, ...]:
+    """The kinds of entities that labels speak of; none if labels are not B-…, I-… and O, or with E-… and S-…."""
     marked = [x for x in labels if x[:2] in MARKS]
     if not any(x[:2] in BEGINS for x in marked) or any(x != "O" and x[:2] not in MARKS for x in labels):
-        return (), np.zeros((3, 0), np.int64)
-    kinds = tuple(sorted({x[2:] for x in marked}))
-    starts = np.repeat(np.arange(len(lengths)), lengths)
-    there, told = (entities(x, starts, labels) for x in (true, np.where(true == -1, -1, found)))
-    parts = [[x for _, _, x in some] for some in (there & told, told, there)]
-    return kinds, np.array([[part.count(k) for k in kinds] for part in parts], np.int64)
+        return ()
+    return tuple(sorted({x[2:] for x in marked}))
 
 
 def entities(codes: Ints, sequence: Ints, labels: Sequence[str]) -> set[tuple[int, int, str]]:

@@ -191,16 +191,7 @@ def log_prob_of_complete(factors: Sequence[Factor], log_normaliser: float, block
 
 
 class Terms:
-    """The terms of a model over its variables, and the factors, sets of sorted names, that they are put into.
-
-    >>> from suffice import Ising
-    >>> two = {n: Finite(n, ["-", "+"]) for n in "ab"}
-    >>> terms = Terms.of(Ising("a -- b"), two)
-    >>> terms.log_tables(np.array([0.5, 0.0, 2.0]))
-    array([ 1.5, -2.5, -1.5,  2.5])
-    >>> terms.by_weight(np.array([0.0, 0.0, 0.0, 1.0]))
-    array([1., 1., 1.])
-    """
+    """The terms of a model over its variables, and the factors, sets of sorted names, that they are put into."""
 
     def __init__(self, variables: Mapping[str, Finite], terms: Sequence[Term], scopes: Sequence[Names]) -> None:
         self.variables, self.terms, self.scopes = dict(variables), tuple(terms), tuple(scopes)
@@ -234,17 +225,11 @@ class Terms:
         from scipy.sparse import csr_array
 
         rows, columns, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-        for k, (term, home) in enumerate(zip(self.terms, self.homes, strict=True)):
-            place, first = self.places(self.scopes[home], term.scope), self.weight_start[k]
-            basis = np.eye(int(self.weight_start[k + 1] - first)) if term.basis is None else term.basis
-            if term.basis is None:
-                row, column, value = np.arange(len(place)), place, np.ones(len(place))
-            else:
-                row, column = np.nonzero(basis[place])
-                value = basis[place][row, column]
-            rows.append(self.table_start[home] + row)
-            columns.append(first + column)
-            values.append(value)
+        for term, home, first in zip(self.terms, self.homes, self.weight_start, strict=False):
+            own = term.rows(self.places(self.scopes[home], term.scope), self.variables).tocoo()
+            rows.append(self.table_start[home] + own.row)
+            columns.append(first + own.col)
+            values.append(own.data)
         shape = (self.n_cells, self.n_weights)
         return csr_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=shape)
 
@@ -329,15 +314,9 @@ class Terms:
         shape = [self.variables[n].n_states for n in names]
         codes = dict(zip(names, np.unravel_index(keys, shape), strict=True))
         blocks = []
-        for k, term in enumerate(self.terms):
+        for term in self.terms:
             own = [self.variables[n].n_states for n in term.scope]
-            cell = np.ravel_multi_index([codes[n] for n in term.scope], own)
-            width = int(self.weight_start[k + 1] - self.weight_start[k])
-            if term.basis is None:
-                ones = csr_array((np.ones(len(keys)), cell, np.arange(len(keys) + 1)), shape=(len(keys), width))
-                blocks.append(ones)
-            else:
-                blocks.append(csr_array(term.basis[cell]))
+            blocks.append(term.rows(np.ravel_multi_index([codes[n] for n in term.scope], own), self.variables))
         return csr_array(hstack(blocks))
 
     def centred_weights(self, log_tables: Array) -> Array:

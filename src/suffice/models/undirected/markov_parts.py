@@ -39,12 +39,7 @@ FactorsLike: TypeAlias = (
 
 
 class MarkovParts(UndirectedParts):
-    """A Markov network as questions take it. `MarkovNet` asks them.
-
-    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-    >>> MarkovParts({("x", "y"): [[1.0, 0.0], [0.0, 1.0]]}, variables=[x, y]).graph
-    Graph('x -- y')
-    """
+    """A Markov network as questions take it. `MarkovNet` asks them."""
 
     file_kind: ClassVar[str] = "markov_net"
     variables: Mapping[str, Finite]

@@ -114,13 +114,7 @@ class LinearSteps:
         z[t] = F z[t-1] + f + w,  w ~ Normal(0, Q)          F, Q, f by the code of the step
         y[t, j] = h z[t] + e,     e ~ Normal(0, R)          h, R by the output code of the step; NaN is missing
 
-    The state before the first step is 0: f and Q of a first step's code are the mean and covariance of the first state.
-
-    >>> F, Q, f = [[[0.0]], [[1.0]]], [[[100.0]], [[1.0]]], [[5.0], [0.0]]
-    >>> steps = LinearSteps([0, 3], [0, 1, 1], F, Q, f, [[5.0], [np.nan], [6.0]], [[[1.0]]], [[2.0]])
-    >>> steps.m, steps.lengths
-    (1, array([3]))
-    """
+    The state before the first step is 0: f and Q of a first step's code are the mean and covariance of the first state."""
 
     starts: Ints
     """[sequences + 1]; no sequence is empty."""

@@ -27,10 +27,8 @@ from suffice.inference.chains.linear.kalman import (
 
 SETTLED = 1e-13
 """The relative change, until it stops, at which a covariance is taken to stay."""
-
 FADED = 1e-8
 """What a step knows of another that it is taken to have forgotten in covariances, where this comes squared; in means, squared."""
-
 LANES, PIECE = 32, 1024
 """So many pieces of sequences are worked on side by side, of about so many steps if they can be cut."""
 
