@@ -278,7 +278,7 @@ class LabelProblem:
         features = PairFeatures.of(moved * L + keys % L, vocabulary.size, L, places)
         seen = findings.counts.at(keys) - findings.partial.at(keys)
         for row, a in enumerate(numbers):
-            own = keys // L == a
+            own = slice(*np.searchsorted(keys, (a * L, (a + 1) * L)))
             seen[own] = findings.sums[row, keys[own] % L]
         if wider is not None:
             features, seen = wider.add_to(features, number), np.concatenate([seen, wider.seen])

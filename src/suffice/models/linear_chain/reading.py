@@ -3,6 +3,7 @@ its label, and how well labels are predicted (accuracy, precision and recall of 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -286,7 +287,8 @@ class Evaluation(Tabular):
         kinds, sequence = entity_kinds(labels), np.repeat(np.arange(len(lengths)), lengths)
         # what is found where the true label is missing does not count
         own, told = (entities(x, sequence, labels) if kinds else set() for x in (true, np.where(there, found, -1)))
-        by_kind = np.array([[sum(k == x for _, _, x in some) for k in kinds] for some in (own & told, told, own)], np.int64)
+        times = [Counter(kind for _, _, kind in some) for some in (own & told, told, own)]
+        by_kind = np.array([[n[k] for k in kinds] for n in times], np.int64)
         return cls(int(right.sum()), int(there.sum()), n_unknown, tuple(labels), counts, kinds, by_kind)
 
     @property

@@ -226,10 +226,14 @@ class Terms:
 
         rows, columns, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
         for term, home, first in zip(self.terms, self.homes, self.weight_start, strict=False):
-            own = term.rows(self.places(self.scopes[home], term.scope), self.variables).tocoo()
-            rows.append(self.table_start[home] + own.row)
-            columns.append(first + own.col)
-            values.append(own.data)
+            place = self.places(self.scopes[home], term.scope)
+            row, column, value = np.arange(len(place)), place, np.ones(len(place))
+            if term.basis is not None:
+                row, column = np.nonzero(term.basis[place])
+                value = term.basis[place][row, column]
+            rows.append(self.table_start[home] + row)
+            columns.append(first + column)
+            values.append(value)
         shape = (self.n_cells, self.n_weights)
         return csr_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=shape)
 
@@ -316,7 +320,11 @@ class Terms:
         blocks = []
         for term in self.terms:
             own = [self.variables[n].n_states for n in term.scope]
-            blocks.append(term.rows(np.ravel_multi_index([codes[n] for n in term.scope], own), self.variables))
+            cell = np.ravel_multi_index([codes[n] for n in term.scope], own)
+            if term.basis is None:
+                blocks.append(csr_array((np.ones(len(keys)), cell, np.arange(len(keys) + 1)), shape=(len(keys), prod(own))))
+            else:
+                blocks.append(csr_array(term.basis[cell]))
         return csr_array(hstack(blocks))
 
     def centred_weights(self, log_tables: Array) -> Array:

@@ -20,7 +20,7 @@ from suffice.errors import FitError, GraphError, TooLarge, listing
 from suffice.errors.remedies import BINS, declaration
 from suffice.graphs import Dag, Graph
 from suffice.graphs.text import checked_name
-from suffice.inference.finite.network import Array, Ints
+from suffice.inference.finite.network import Array
 from suffice.variables import Finite, Variable
 
 Names = tuple[str, ...]
@@ -38,15 +38,6 @@ class Term(NamedTuple):
 
     def n_weights(self, variables: Mapping[str, Finite]) -> int:
         return prod(variables[n].n_states for n in self.scope) if self.basis is None else self.basis.shape[1]
-
-    def rows(self, cells: Ints, variables: Mapping[str, Finite]) -> Any:
-        """The columns at some of the joint states: states × weights, sparse."""
-        from scipy.sparse import csr_array
-
-        if self.basis is not None:
-            return csr_array(self.basis[cells])
-        shape = len(cells), self.n_weights(variables)
-        return csr_array((np.ones(len(cells)), cells, np.arange(len(cells) + 1)), shape=shape)
 
 
 class LogLinear:
