@@ -14,7 +14,7 @@ import numpy as np
 import suffice as sf
 from suffice.inference.finite.junction_tree import FactorTree
 from suffice.learning.undirected.ipf import IPF, CliqueTree
-from suffice.models.undirected.terms import Terms
+from suffice.models.undirected.factor import Terms
 
 
 def spent(work: Callable[[], Any], repeats: int = 15) -> float:

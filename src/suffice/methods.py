@@ -6,8 +6,8 @@ from suffice.inference.sampling.boltzmann import AIS
 from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
 from suffice.learning.gradient import LBFGS, Projected
 from suffice.learning.incomplete.climb import Incremental, Squarem
-from suffice.learning.undirected.contrastive import RobbinsMonro
 from suffice.learning.undirected.ipf import IPF
+from suffice.learning.undirected.without_tree import RobbinsMonro
 from suffice.recipes.stepwise import Backward, Both, DevianceTest, Forward, Stepwise
 from suffice.structure.methods.chow_liu import TAN, ChowLiu
 from suffice.structure.methods.exact import Exact

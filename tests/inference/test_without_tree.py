@@ -14,9 +14,9 @@ import suffice as sf
 from suffice.engines.data import Data
 from suffice.errors import FitError, StatisticsError, TooLarge
 from suffice.inference.sampling.blankets import Blankets, LocalTables
-from suffice.learning.undirected import pseudo_likelihood
-from suffice.learning.undirected.pseudo_likelihood import PseudoStep, blankets_of, pseudo_sums
-from suffice.models.undirected.terms import Terms
+from suffice.learning.undirected import without_tree
+from suffice.learning.undirected.without_tree import PseudoStep, blankets_of, pseudo_sums
+from suffice.models.undirected.factor import Terms
 from suffice.models.undirected.without_tree import near_net
 from suffice.variables import Finite
 
@@ -76,7 +76,7 @@ def test_the_pseudo_likelihood_is_that_of_each_node_given_the_others(name: str, 
     by_hand = pseudo_by_hand(terms, codes_of(terms, table), w)
     value, gradient = pseudo_sums(terms, part)(terms.log_tables(w))
     assert value == pytest.approx(by_hand)
-    monkeypatch.setattr(pseudo_likelihood, "MAX_CELLS", 0)
+    monkeypatch.setattr(without_tree, "MAX_CELLS", 0)
     folded, other = pseudo_sums(terms, part)(terms.log_tables(w))
     assert folded == pytest.approx(by_hand)
     assert other == pytest.approx(gradient)

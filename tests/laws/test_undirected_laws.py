@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.inference.finite.junction_tree import FactorTree
-from suffice.models.undirected.terms import Terms
+from suffice.models.undirected.factor import Terms
 
 Array = npt.NDArray[np.float64]
 few = settings(max_examples=12)

@@ -336,7 +336,7 @@ def test_averaged_weights_are_the_mean_of_those_on_the_way() -> None:
         for _ in range(n):
             for block, _partly in problem.blocks():
                 walk.through(block)
-        assert walk.n == n * problem.n_sequences
+        assert walk.n == n * problem.sequences.n_sequences
         np.testing.assert_allclose(crf.weight_vector, walk.total / walk.n, atol=1e-12)
 
 
@@ -427,3 +427,14 @@ def test_entities_of_bioes() -> None:
 def test_one_label_is_noted() -> None:
     with pytest.warns(sf.SufficeNote, match="every 'tag' is 'D': there is nothing to tell apart"):
         fitted(table={**ROWS, "tag": ["D"] * len(KEPT)})
+
+
+def test_items_of_lists_are_texts_of_their_own_and_pairs_are_counted_together() -> None:
+    from suffice.models.linear_chain.encoding import PairCounts
+    from suffice.models.linear_chain.vocabulary import texts_of
+    from suffice.variables import LIST
+
+    found = texts_of(sf.labels.Lower("word"), sf.Finite("word", ["A", f"{LIST}B{LIST}C"]))
+    assert (found.flat, found.sizes.tolist()) == (["a", "b", "c"], [1, 2])
+    total = PairCounts(np.array([1, 4]), np.array([2.0, 1.0])) + PairCounts(np.array([4]), np.array([5.0]))
+    assert (total.keys.tolist(), total.counts.tolist(), total.at(np.array([0, 4])).tolist()) == ([1, 4], [2.0, 6.0], [0.0, 6.0])

@@ -298,7 +298,7 @@ def test_a_tree_too_large_is_refused_with_its_size_and_a_way_out() -> None:
 def test_a_cycle_of_cliques_is_triangulated_for_ipf() -> None:
     two = {n: sf.Finite(n, ["x", "y"]) for n in "abcdef"}
     model = sf.LogLinear([tuple("ab"), tuple("bc"), tuple("cd"), tuple("de"), tuple("ef"), tuple("fa")])
-    from suffice.models.undirected.terms import Terms
+    from suffice.models.undirected.factor import Terms
 
     tree = CliqueTree(Terms.of(model, two))
     assert max(map(len, tree.cliques)) == 3

@@ -16,8 +16,8 @@ from suffice.graphs import Graph, Template
 from suffice.learning.complete.chain_fit import fit_chain
 from suffice.learning.fit import fit
 from suffice.learning.principles import TEMPLATE
-from suffice.learning.undirected.contrastive import RobbinsMonro
 from suffice.learning.undirected.rbm import rbm
+from suffice.learning.undirected.without_tree import RobbinsMonro
 from suffice.models.chain import Chain
 from suffice.models.undirected.log_linear import LogLinear
 from suffice.objectives import ContrastiveDivergence

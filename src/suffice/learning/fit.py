@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from suffice.graphs.template import Template, TemplateLike
     from suffice.incomplete.first_slices import First
     from suffice.learning.gradient import LBFGS
-    from suffice.learning.undirected.contrastive import RobbinsMonro
     from suffice.learning.undirected.ipf import IPF
+    from suffice.learning.undirected.without_tree import RobbinsMonro
     from suffice.models.chain import Chain
     from suffice.models.crf import Crf
     from suffice.models.gaussian_markov_net import GaussianMarkovNet

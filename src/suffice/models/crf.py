@@ -252,7 +252,7 @@ class Crf:
         at = np.flatnonzero(reading.sequences.position == whole(row, "the row", 0))
         if not len(at):
             raise DataError(f"there is no row {row:,}: there are {reading.sequences.n_steps:,}, counted from 0")
-        return explain_step(self._model, reading, int(at[0]), row)
+        return explain_step(reading, int(at[0]), row)
 
     def _headline(self) -> str:
         active = int(np.count_nonzero(self.weight_vector))

@@ -26,9 +26,9 @@ from suffice.graphs.paths import reach
 from suffice.graphs.text import Edge
 from suffice.learning.fit import fit
 from suffice.learning.undirected.ipf import IPF, CliqueTree
+from suffice.models.undirected.factor import Terms
 from suffice.models.undirected.features import undirected_model
 from suffice.models.undirected.log_linear import LogLinear, Names, maximal
-from suffice.models.undirected.terms import Terms
 from suffice.scores import AIC, BIC, LogLikelihood
 from suffice.statistics import Request, Statistics
 from suffice.structure.methods.hill_climb import check_number

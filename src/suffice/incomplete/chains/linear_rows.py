@@ -30,7 +30,7 @@ from suffice.incomplete.chains.linear_states import OBSERVED, LinearSpace, Linea
 from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
 from suffice.incomplete.numbers.normal import weighted_moments, widen_groups
 from suffice.inference.chains.linear.gaussian import expected_states
-from suffice.inference.chains.linear.linear_steps import LinearSteps
+from suffice.inference.chains.linear.kalman import LinearSteps
 from suffice.statistics.counts import distinct
 
 Lines = Mapping[str, Line]

@@ -22,17 +22,14 @@ from suffice.inference.finite.logs import log_sum
 HUGE = 1e100
 """While c is above 1 / HUGE and z below HUGE nothing that matters is lost: an entry of a filter that underflows, below 1e-307, is
 below 1e-207 once it is divided by c, and z makes it 1e-107."""
-
 PAIRS = 2**20
 """Numbers that pairs of labels of some sequences may be at a time, in logarithms."""
 
 
 PART, PLACES = 512, 2**16
 """Sequences that go side by side, and the places that these may have, unless one alone has more."""
-
 CELLS = 2**15
 """Sequences times labels that go side by side: more calls cost more than they do, and more cells do not stay in the cache."""
-
 FEW = 8
 """Where fewer steps than this stand side by side on average, each costs more than all that is in it."""
 
@@ -46,7 +43,6 @@ class SideBySide(NamedTuple):
 
     @property
     def n(self) -> int:
-        """The number of places."""
         return int(self.offsets[-1])
 
     @property
@@ -93,11 +89,7 @@ class SequenceLayout(NamedTuple):
 
     @classmethod
     def of(cls, lengths: Ints, n_labels: int = CELLS // PART) -> SequenceLayout:
-        """Sequences of these lengths, one after the other, for so many labels.
-
-        >>> SequenceLayout.of(np.array([1, 2])).order
-        array([1, 0, 2], dtype=int32)
-        """
+        """Sequences of these lengths, one after the other, for so many labels."""
         sequences = np.argsort(-lengths, kind="stable")
         starts = (np.cumsum(lengths) - lengths)[sequences]
         falling, parts, order, begin = lengths[sequences], [], [np.zeros(0, np.int64)], 0
@@ -111,11 +103,6 @@ class SequenceLayout(NamedTuple):
             parts.append(part)
             begin, first = begin + part.n, first + len(own)
         return cls(np.concatenate(order).astype(np.int32), sequences, tuple(parts))
-
-    @property
-    def largest(self) -> int:
-        """The places of the largest part."""
-        return max((part.n for part in self.parts), default=0)
 
     @property
     def ranks(self) -> Ints:
@@ -144,10 +131,6 @@ class Room(NamedTuple):
         b, a, z = (np.empty((n, n_labels)) for _ in range(3))
         return cls(b, a, z, np.empty(n))
 
-    def rows(self, n: int) -> Room:
-        """The first rows."""
-        return Room(*(x[:n] for x in self))
-
 
 class ExpectedLabels(NamedTuple):
     """`steps[p, j]` = p(y = j) at each place, `pairs[i, j]` = Σ w p(y_{t−1} = i, y_t = j), `logs[p]` sums to log Z."""
@@ -162,7 +145,7 @@ def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None 
     would lose something: see `expect_in_logs`."""
     from suffice.kernels.labels.crf import weigh_rows
 
-    b, a, z, c = room.rows(part.n)
+    b, a, z, c = (x[: part.n] for x in room)
     top = max(float(T.max()), -HUGE)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         M = np.exp(T - top)
@@ -185,7 +168,6 @@ def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None 
 
 
 def filter_labels(b: Array, M: Array, part: SideBySide, a: Array, c: Array) -> None:
-    """Fill in a and c."""
     from suffice.kernels.labels.crf import scale_rows
 
     first = int(part.offsets[1])

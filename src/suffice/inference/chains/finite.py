@@ -37,7 +37,6 @@ from suffice.statistics.moments import Spread
 
 SHORT = 10_000_000
 """Sequences with so many steps times states find their best path with all values in memory."""
-
 STRETCH = 1024
 """So many filters of a sequence are kept at a time by the general kernels; the rest is run again on the way back."""
 
@@ -114,7 +113,6 @@ def _visit(
 
 
 def _nothing(steps: StateSteps) -> Expectations:
-    """No sums."""
     S, K = steps.n_sequences, steps.n_states
     return Expectations(np.zeros(S), np.full(S, -1), np.zeros((0, K, K)), np.zeros((0, K)), np.zeros((K, 0)))
 
@@ -161,23 +159,17 @@ def draw_paths(steps: StateSteps, uniforms: Array) -> Codes:
 
 LONG, FEW = 4096, 32
 """Sequences of more steps are cut, if they are fewer or need too much memory in lanes."""
-
 BLOCKS = 64
 """A sequence is cut into so many, unless blocks would be too short or too long."""
-
 WHOLE = 2**27
 """Bytes that a sequence may take that cannot be cut, for the chain does not forget: it is a lane by itself."""
-
 SHORTEST, LONGEST = 520, 1016
 """Steps of a block, unless the chain remembers for long: sixteen blocks of the longest go side by side, which are few enough for
 the cache;"""
-
 MOST = 8184
 """then up to so many."""
-
 AWAY, SAMPLE = 48, 8
 """Guesses start at least so many steps away; how many, is tried at so many cuts."""
-
 FORGOTTEN = 2e-14
 """Filters that differ by no more, relative to each entry, are the same."""
 

@@ -17,19 +17,14 @@ from suffice.statistics.moments import Spread
 
 LANES, TILE = 1024, 8
 """Sequences side by side, at most, and steps between two scalings."""
-
 NEAR = 2**20
 """Bytes of filters that stay in the cache that a processor has to itself: so many sequences go side by side, eight at least."""
-
 FAINT = 1e-10
 """Likelihoods of a symbol that are all smaller are divided by the largest."""
-
 BATCH = 2**17
 """LaneSums of so many steps are void together, if one of their sequences turns out to need logarithms."""
-
 MEMORY = 2**26
 """Bytes that lanes may take; longer sequences go with fewer beside them."""
-
 NO_FORMS = np.zeros((0, 4)), np.zeros((0, 4, 4)), np.zeros((0, 1), np.bool_), np.zeros((0, 4)), np.zeros(0)
 """Those of steps that show no normal numbers: see `suffice.kernels.chains.state_normals.score_normals`."""
 
@@ -50,7 +45,6 @@ class Lanes(NamedTuple):
     weights: Array
 
     def at(self, which: Ints | slice) -> Lanes:
-        """Some of the lanes."""
         begin, length, before, enter, final, weights = self
         return Lanes(begin[which], length[which], before[which], enter[which], final[which], weights[which])
 
@@ -100,7 +94,6 @@ class LaneSums(NamedTuple):
         return LaneSums(pairs, first, counts, self.posterior, moments)
 
     def add(self, other: LaneSums) -> None:
-        """Add another's sums to these."""
         for mine, theirs in zip(self[:3], other[:3], strict=True):
             mine += theirs
         if self.moments is not None and other.moments is not None:
@@ -116,7 +109,6 @@ class LaneRun(NamedTuple):
     reach: Array
 
     def at(self, part: slice) -> LaneRun:
-        """That of some of the lanes."""
         return LaneRun(self.log_p[part], self.lost[part], self.after[part], self.reach[part])
 
     @classmethod

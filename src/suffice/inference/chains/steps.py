@@ -54,7 +54,6 @@ class StateNormals:
 
 
 def no_moments(n_states: int, n_columns: int) -> Spread:
-    """The moments of no steps, for each state."""
     square = np.zeros((n_states, n_columns, n_columns))
     return Spread(np.zeros(n_states), np.zeros((n_states, n_columns)), np.zeros((n_states, n_columns)), square)
 
@@ -70,7 +69,6 @@ def weighted_numbers(x: Array, pairs: Flags, share: Array, weight: Array, begin:
 
 
 def add_moments(into: Spread, more: Spread) -> None:
-    """Add the moments of other steps."""
     for mine, both in zip(into, merge_spreads(into, more), strict=True):
         mine[:] = both
 
@@ -86,13 +84,7 @@ class StateSteps:
 
     Sequence q has the steps starts[q] … starts[q + 1] − 1, step t the matrix matrices[codes[t]] of p(s' | s). The likelihood
     of a step is table[symbols[t]], exp(log_likelihood[:, t]), or their product if both are given, or that of `normals`. `weights`
-    count sequences. Best paths go by `log_matrices`, if they are given: logarithms of numbers that no float holds.
-
-    >>> steps = StateSteps(np.array([0, 2]), np.array([0, 1], np.int32), np.full((2, 2, 2), 0.5),
-    ...                    symbols=np.array([0, 1], np.int32), table=np.array([[0.9, 0.2], [0.1, 0.8]]))
-    >>> steps.n_states, steps.n_sequences, steps.n_steps
-    (2, 1, 2)
-    """
+    count sequences. Best paths go by `log_matrices`, if they are given: logarithms of numbers that no float holds."""
 
     starts: Ints
     codes: Codes
@@ -131,12 +123,10 @@ class StateSteps:
 
     @property
     def longest(self) -> int:
-        """The number of steps of the longest sequence."""
         return int(np.diff(self.starts).max(initial=0))
 
     @property
     def weights_or_ones(self) -> Array:
-        """The weight of each sequence."""
         return np.ones(self.n_sequences) if self.weights is None else self.weights
 
     @property
@@ -151,7 +141,6 @@ class StateSteps:
 
     @property
     def logs(self) -> Array:
-        """The logarithms of the matrices."""
         with np.errstate(divide="ignore"):
             return np.log(self.matrices) if self.log_matrices is None else self.log_matrices
 

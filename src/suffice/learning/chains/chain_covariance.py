@@ -198,7 +198,6 @@ def permute_states(cpd: Any, order: list[int], names: frozenset[str]) -> Any:
 
 STAY = 0.6, 0.95
 """Between these lies the share of a state that stays, at most starts."""
-
 WEAK = (Dirichlet(1), NormalInverseGamma(), Gamma())
 """Under this prior a class of a start has no variance and no rate of 0."""
 

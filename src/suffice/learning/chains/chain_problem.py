@@ -213,7 +213,6 @@ class ChainProblem(ParameterProblem):
         return f"{self.weight:,.10g} steps of {n:,} sequence{'' if n == 1 else 's'}"
 
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> Chain:  # type: ignore[override]
-        """The chain of these parameters."""
         cpds, seen = replace(self, shown=self.units).cpds(theta), self.plain(statistic)
         missing, held = self.sequences.missing, {*self.fixed, *self.entries}
         own = {}

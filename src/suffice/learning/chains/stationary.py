@@ -228,7 +228,6 @@ def steady_parameters(space: LinearSpace, theta: Theta) -> Theta:
 
 ROUNDS, SETTLED = 30, 1e-13
 """A fixed point is looked for in so many rounds, or until probabilities change by less than this."""
-
 FARTHEST = 40.0
 """Log-odds stay within this range: e⁻⁴⁰ is no probability that data could tell from 0."""
 
@@ -325,14 +324,8 @@ def settled_step(layout: ChainLayout, s: ExpectedStatistic, plain: Theta, counts
     if value(point) >= value(begin):
         return point
     options: dict[str, Any] = {"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9 * max(1.0, float(first.sum()))}
-    found = minimize(
-        loss,
-        coordinates(begin),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=[(-FARTHEST, FARTHEST)] * sum(n.size for n in N),
-        options=options,
-    )
+    bounds = [(-FARTHEST, FARTHEST)] * sum(n.size for n in N)
+    found = minimize(loss, coordinates(begin), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     best = theta_of(found.x)
     best = best if value(best) >= value(old) else old
     cells = plain.cells.copy()

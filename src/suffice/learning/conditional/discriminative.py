@@ -37,7 +37,6 @@ MAX_ITER = 5000
 
 TEMPERATURES = (1.0, 0.3, 0.1, 0.03, 0.01)
 """Where the hinge loss is not convex it is softened, and less so from one climb to the next."""
-
 SVM = L2(0.5)
 """The penalty of margins, where none is given: C = 1 of a support vector machine."""
 

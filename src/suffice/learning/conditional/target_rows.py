@@ -101,7 +101,6 @@ class TargetRows:
         return self.design.T.tocsr()
 
     def scores(self, logs: Array) -> Array:
-        """s_k of each row."""
         return np.asarray(self.design @ logs[self.places])
 
     def by_cell(self, by_score: Array, size: int) -> Array:

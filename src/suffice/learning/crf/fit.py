@@ -75,7 +75,8 @@ class LabelTask:
             note(f"{what} learns from sequences with all of their labels: {n:,} with gaps are left out (Conditional takes them)")
 
     def _crf(self, weights: Array, by: str, run: Any) -> Crf:
-        n, steps = self.problem.n_sequences, self.problem.sequences.n_steps
+        rows = self.problem.sequences
+        n, steps = rows.n_sequences - self.problem.findings.n_blank, rows.n_steps
         info = f"fitted from {quantity(n, 'sequence')} ({quantity(steps, 'step')}) by {by}"
         return Crf(self.problem.vocabulary, self.problem.features, weights, fit_info=info, run=run)
 

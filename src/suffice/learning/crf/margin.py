@@ -33,7 +33,6 @@ from suffice.objectives import Perceptron
 
 SLOTS, MOST_SLOTS = 10, 40
 """Planes that are kept of a sequence: more if all of so many are in its mixture, but no more than this."""
-
 STEPS, PASSES, ENOUGH = 10, 50, 0.3
 """How often shares of a sequence are moved in a pass over planes; passes before labels are found anew, or fewer if what is still
 to be gained by planes is this share of the gap."""
@@ -86,8 +85,11 @@ class Planes:
 
         costs = np.concatenate([f.costs for f in found])
         which = np.flatnonzero(costs > 0.0)
-        if (self._shares[which] > 0.0).all(axis=1).any():
-            self._widen()
+        if (self._shares[which] > 0.0).all(axis=1).any():  # more slots for every sequence
+            more = min(SLOTS // 2, MOST_SLOTS - self._slots.shape[1])
+            self._slots = np.pad(self._slots, [(0, 0), (0, more)], constant_values=-1)
+            self._costs, self._shares = (np.pad(x, [(0, 0), (0, more)]) for x in (self._costs, self._shares))
+            self._gram = np.pad(self._gram, [(0, 0), (0, more), (0, more)])
         value = np.where(self._slots[which] < 0, -1.0, self._shares[which])
         at = value.argmin(axis=1)
         free = value[np.arange(len(which)), at] <= 0.0
@@ -106,13 +108,6 @@ class Planes:
         self._starts = np.concatenate([[0], np.cumsum(sizes[used])]).astype(np.int64)
         self._slots[there] = (np.cumsum(used) - 1)[self._slots[there]]
         fill_gram(which, at, self._starts, self._items, self._values, self._slots, self._gram, self._room)
-
-    def _widen(self) -> None:
-        """More slots for every sequence."""
-        more = min(SLOTS // 2, MOST_SLOTS - self._slots.shape[1])
-        self._slots = np.pad(self._slots, [(0, 0), (0, more)], constant_values=-1)
-        self._costs, self._shares = (np.pad(x, [(0, 0), (0, more)]) for x in (self._costs, self._shares))
-        self._gram = np.pad(self._gram, [(0, 0), (0, more), (0, more)])
 
     def climb(self, gap: float) -> None:
         """Raise the dual by passes over planes, each in an order of its own, until little is to be gained."""
@@ -146,45 +141,30 @@ def descend(problem: LabelProblem, how: Climbing, cost: float) -> tuple[Array, W
         own = planes_of(features, pair, block[0], labels[block[0].layout.order], cost)
         return float(sequence_weights(block[0]) @ values), own
 
-    way = Gap(problem, how)
-    converged = stopped = False
+    best, least, slack, low = np.zeros(features.n), np.inf, np.inf, -np.inf  # the smallest objective, and the largest dual
+    trace, converged, stopped = list[WeightStep](), False, False
     try:
         for n in range(how.max_iter + 1):
-            watch.check(f"pass {n + 1}, gap {way.gap:,.4f}")
+            watch.check(f"pass {n + 1}, gap {least - low:,.4f}")
             found = list(problem.each(most_violated))
-            converged = way.record(planes, sum(total for total, _ in found), watch.seconds)
+            size = how.c2 * float(planes.w @ planes.w)
+            loss = sum(total for total, _ in found) - float(problem.seen @ planes.w)
+            if loss + size < least:
+                best, least, slack = planes.w.copy(), loss + size, loss
+            low = max(low, planes.cost - size)
+            trace.append(WeightStep(least, -slack, least - low, int(np.count_nonzero(best)), watch.seconds))
+            converged = least - low <= how.tol * max(1.0, abs(least))
             if converged or n == how.max_iter:
                 break
             planes.add([of_block for _, of_block in found])
-            planes.climb(way.gap)
+            planes.climb(least - low)
     except (OutOfTime, KeyboardInterrupt):
         stopped = True
     finally:
         watch.close()
     if not converged:
         note(f"margins were {'stopped' if stopped else 'left'} before the gap was {how.tol:g} of the objective; the best so far")
-    return way.best, WeightRun(tuple(way.trace), converged)
-
-
-class Gap:
-    """The smallest objective that was seen, and the largest dual."""
-
-    def __init__(self, problem: LabelProblem, how: Climbing) -> None:
-        self.problem, self.how, self.trace = problem, how, list[WeightStep]()
-        self.best, self.least, self.slack, self.low = np.zeros(problem.features.n), np.inf, np.inf, -np.inf
-
-    @property
-    def gap(self) -> float:
-        return self.least - self.low
-
-    def record(self, planes: Planes, violated: float, seconds: float) -> bool:
-        """Put down where things are, given what violates most in all; whether the gap is small enough."""
-        size, loss = self.how.c2 * float(planes.w @ planes.w), violated - float(self.problem.seen @ planes.w)
-        if loss + size < self.least:
-            self.best, self.least, self.slack = planes.w.copy(), loss + size, loss
-        self.low = max(self.low, planes.cost - size)
-        self.trace.append(WeightStep(self.least, -self.slack, self.gap, int(np.count_nonzero(self.best)), seconds))
-        return self.gap <= self.how.tol * max(1.0, abs(self.least))
+    return best, WeightRun(tuple(trace), converged)
 
 
 def refuse_far(problem: LabelProblem, what: str) -> None:

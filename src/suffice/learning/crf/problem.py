@@ -172,24 +172,19 @@ def every_key(chain: LinearChain, counts: PairCounts, mine: Bools, n_labels: int
     return np.asarray((which[:, None] * L * L + np.arange(L * L)).reshape(-1))
 
 
-@dataclass(frozen=True, eq=False)
-class FindForbidden:
-    """The first sequence of a block whose labels are forbidden, and the step; −1 if there is none. Then the labels around it."""
+def _find_forbidden(tables: Tables, allowed: Allowed, block: Block) -> tuple[int, int, int, int, int]:
+    """The first sequence of a block whose labels are forbidden, and the step; −1 if there is none. Then the labels around it, and
+    how many sequences there are."""
+    from suffice.kernels.labels.label_sequences import find_forbidden
 
-    tables: Tables
-    allowed: Allowed
-
-    def __call__(self, block: Block) -> tuple[int, int, int, int, int]:
-        from suffice.kernels.labels.label_sequences import find_forbidden
-
-        own = encode_block(block, self.tables)
-        rows, found = InSequence.of(own), np.empty(2, np.int64)
-        labels = own.labels[rows.places]
-        find_forbidden(rows.starts, labels, *self.allowed, found)
-        q, t = found.tolist()
-        at, n = (int(rows.starts[q]) + t, int(rows.starts[q + 1] - rows.starts[q])) if q >= 0 else (0, 0)
-        around = (int(labels[at - 1]) if t > 0 else -2, int(labels[at]) if t < n else -2)
-        return q, t, *around, len(rows.starts) - 1
+    own = encode_block(block, tables)
+    rows, found = InSequence.of(own), np.empty(2, np.int64)
+    labels = own.labels[rows.places]
+    find_forbidden(rows.starts, labels, *allowed, found)
+    q, t = found.tolist()
+    at, n = (int(rows.starts[q]) + t, int(rows.starts[q + 1] - rows.starts[q])) if q >= 0 else (0, 0)
+    around = (int(labels[at - 1]) if t > 0 else -2, int(labels[at]) if t < n else -2)
+    return q, t, *around, len(rows.starts) - 1
 
 
 def refuse_forbidden(chain: LinearChain, tables: Tables, allowed: Allowed, sequences: Sequences) -> None:
@@ -197,23 +192,20 @@ def refuse_forbidden(chain: LinearChain, tables: Tables, allowed: Allowed, seque
     if not allowed.n_forbidden:
         return
     states, first = getattr(sequences.schema[chain.label], "states", ()), 0
-    for q, t, before, after, n in sequences.data.map(FindForbidden(tables, allowed), what="checking labels"):
+    for q, t, before, after, n in sequences.data.map(partial(_find_forbidden, tables, allowed), what="checking labels"):
         if q >= 0:
             rules = " and ".join(map(repr, chain.transitions))
             at = t if after != -2 else t - 1
             row = int(sequences.position[int(sequences.lengths[: first + q].sum()) + at])
             where = f"sequence {sequences.labels[first + q]!r}, step {at + 1:,} (row {row + 1:,})"
-            raise DataError(f"{where}: {_what(before, after, states)} is forbidden by {rules}")
+            if after == -2:
+                what = f"{states[before]!r} at the end" if before >= 0 else "every label that is possible at the end"
+            else:
+                label = repr(states[after]) if after >= 0 else "every label"
+                follows = f"after {repr(states[before]) if before >= 0 else 'a missing label'}"
+                what = f"{label} {'at the start' if before == -2 else follows}"
+            raise DataError(f"{where}: {what} is forbidden by {rules}")
         first += n
-
-
-def _what(before: int, after: int, states: tuple[str, ...]) -> str:
-    if after == -2:
-        return f"{states[before]!r} at the end" if before >= 0 else "every label that is possible at the end"
-    label = repr(states[after]) if after >= 0 else "every label"
-    return (
-        f"{label} at the start" if before == -2 else f"{label} after {repr(states[before]) if before >= 0 else 'a missing label'}"
-    )
 
 
 R = TypeVar("R")
@@ -286,7 +278,7 @@ class LabelProblem:
         features = PairFeatures.of(moved * L + keys % L, vocabulary.size, L, places)
         seen = findings.counts.at(keys) - findings.partial.at(keys)
         for row, a in enumerate(numbers):
-            own = keys // L == a
+            own = slice(*np.searchsorted(keys, (a * L, (a + 1) * L)))
             seen[own] = findings.sums[row, keys[own] % L]
         if wider is not None:
             features, seen = wider.add_to(features, number), np.concatenate([seen, wider.seen])
@@ -301,11 +293,6 @@ class LabelProblem:
     def tables(self) -> Tables:
         """How sequences are encoded again."""
         return Tables.of(self.vocabulary, self.sequences.schema)
-
-    @property
-    def n_sequences(self) -> int:
-        """The sequences that have a label."""
-        return self.sequences.n_sequences - self.findings.n_blank
 
     def each(self, what: Callable[[Encoded], R]) -> Iterator[R]:
         """Of each block that is kept, in their order."""
@@ -342,7 +329,6 @@ class Climbing:
 
 
 def choose_pairs(chain: LinearChain, counts: PairCounts, every: Vocabulary) -> Ints:
-    """The pairs that have a weight."""
     L, A = len(every.labels), every.size
     if not chain.unseen:
         keys = counts.keys[counts.counts >= chain.min_count]

@@ -21,8 +21,8 @@ from suffice.errors import FitError, TooLarge, bytes_in_words, whole
 from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.graphs import Graph
 from suffice.inference.finite.network import COMPILING, greedy_order, part_of, steps
+from suffice.models.undirected.factor import Terms, smallest_covers
 from suffice.models.undirected.log_linear import Names
-from suffice.models.undirected.terms import Terms, smallest_covers
 
 MAX_TABLES = 2**27
 """Numbers that the tables of all cliques, and the places of their cells, may take: 1 GiB."""

@@ -28,7 +28,6 @@ from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import BDEU, MAX_ENTROPY, TABLE_PRIORS, Remedy, of_python, weight_penalty
 from suffice.exponential.arithmetic.special import log_gamma_step
-from suffice.inference.finite.junction_tree import FactorTree
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import ROUNDING, Minimum
 from suffice.learning.undirected.ipf import IPF, CliqueTree
@@ -295,7 +294,7 @@ def descend(problem: UndirectedProblem, mean: Array, total: float) -> tuple[Mini
     """The weights at the minimum of log Z − mean·A w + (c1 Σ|w| + c2 Σ w²) / N, and log Z there. Weights are scaled by the spread
     of their features, so that the first steps are about as long as they should be."""
     terms = problem.terms
-    tree = FactorTree(terms.network(), f"{len(terms.names)} variables")
+    tree, _ = terms.tree()
     zeros = excluded_cells(problem, mean)
     seen, l1, l2 = terms.by_weight(mean), problem.l1 / total, problem.l2 / total
     scale = np.sqrt(np.maximum(terms.variances(mean) + 2.0 * l2, LEAST * terms.units**2))

@@ -18,8 +18,6 @@ import numpy as np
 from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import BDEU, of_python, weight_penalty
-from suffice.inference.finite.junction_tree import FactorTree
-from suffice.inference.finite.network import NONE
 from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features
@@ -37,7 +35,10 @@ def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:
     terms = problem.terms
     moments = _moments(problem)
     check_possible(problem, moments, slack)
-    tree, base = _with_base(problem)
+    for v in (v for f in (problem.base.factors if problem.base is not None else ()) for v in f.variables):
+        if problem.variables.get(v.name) != v:
+            raise FitError(f"the base measure is of {v!r}, which the features are not{nearest(v.name, terms.names)}")
+    tree, base = terms.tree(problem.base.factors if problem.base is not None else ())
     spread = np.sqrt(np.maximum(_spread(problem), 1e-6 * terms.units**2))
 
     def loss(z: Array) -> tuple[float, Array]:
@@ -57,21 +58,6 @@ def flattest(problem: UndirectedProblem, slack: float) -> MarkovNet:
     info = f"maximum entropy with {terms.n_weights} moments{f', slack {slack:g}' if slack else ''}: {found.iterations} iterations"
     penalty = L1(slack) if slack else None
     return problem.make_network(terms.log_tables(w), info, weights=w, log_normaliser=log_z, penalty=penalty)
-
-
-def _with_base(problem: UndirectedProblem) -> tuple[FactorTree, Array]:
-    """The tree of the model's factors and then those of the base, and ln of the base."""
-    terms, factors = problem.terms, problem.base.factors if problem.base is not None else ()
-    number = {n: i for i, n in enumerate(terms.names)}
-    more = []
-    for f in factors:
-        for v in f.variables:
-            if problem.variables.get(v.name) != v:
-                raise FitError(f"the base measure is of {v!r}, which the features are not{nearest(v.name, terms.names)}")
-        more.append(([number[n] for n in f.names], NONE, np.ones(f.log.shape)))
-    net = terms.network()
-    logs = np.concatenate([np.zeros(0), *(f.log.reshape(-1) for f in factors)])
-    return FactorTree(net.with_factors(more) if more else net, f"{len(number)} variables"), logs
 
 
 def _moments(problem: UndirectedProblem) -> Array:

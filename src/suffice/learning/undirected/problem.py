@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -17,10 +17,9 @@ from suffice.iteration import Progress, ProgressLike
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Evaluate, Minimum, minimise
 from suffice.models.networks import MarkovNet
-from suffice.models.undirected.factor import Factor
+from suffice.models.undirected.factor import Factor, Terms
 from suffice.models.undirected.features import UndirectedModel
 from suffice.models.undirected.log_linear import Names
-from suffice.models.undirected.terms import Terms
 from suffice.objectives import Objective, PenaltySum
 from suffice.statistics import Request, Statistics
 from suffice.statistics.counts import describe, n_configurations
@@ -28,34 +27,6 @@ from suffice.variables import Finite
 
 ALLOWED = 1e-8
 """Tables may differ by this share of all rows."""
-
-
-def check_margins(statistics: Statistics, scopes: Sequence[Names], variables: Mapping[str, Finite]) -> None:
-    """Refuse tables that contradict each other, by the cell in which they do."""
-    if len(statistics) == 1:
-        return
-    tables = [statistics.counts(scope).dense() for scope in scopes]
-    first: dict[Names, int] = {}
-    pairs: dict[Names, list[int]] = {}
-    for k, scope in enumerate(scopes):
-        alone: list[Names] = [(), *((n,) for n in scope)]
-        shared = {(first.setdefault(own, k), own) for own in alone}
-        for pair in combinations(scope, 2):
-            near = pairs.setdefault(pair, [])
-            shared |= {(j, tuple(n for n in scope if n in scopes[j])) for j in near}
-            near.append(k)
-        for j, own in sorted(pair for pair in shared if pair[0] != k):
-            axes = [tuple(a for a, n in enumerate(scopes[i]) if n not in own) for i in (j, k)]
-            one, other = tables[j].sum(axis=axes[0]).reshape(-1), tables[k].sum(axis=axes[1]).reshape(-1)
-            at = int(np.argmax(np.abs(one - other)))
-            if abs(one[at] - other[at]) > ALLOWED * statistics.weight:
-                where = f" at {describe(at, tuple(variables[n] for n in own))}" if own else ""
-                raise StatisticsError(
-                    f"the tables of {listing(scopes[j])} and of {listing(scopes[k])} contradict each other{where}: "
-                    f"they count {one[at]:g} and {other[at]:g}"
-                )
-
-
 MAX_JOINT = 2**18
 """Cells of the table of all variables up to which it is gathered, too, for the deviance and X²."""
 
@@ -96,7 +67,6 @@ class UndirectedProblem:
 
     @cached_property
     def terms(self) -> Terms:
-        """The terms of the model."""
         return Terms.of(self.model, self.variables)
 
     @cached_property
@@ -111,13 +81,33 @@ class UndirectedProblem:
         return found
 
     def check_margins(self) -> None:
-        """Refuse tables that were given, not gathered, and contradict each other."""
-        if isinstance(self.rows, Statistics):
-            check_margins(self.statistics, self.model.scopes, self.variables)
+        """Refuse tables that were given, not gathered, and contradict each other, by the cell in which they do."""
+        if not isinstance(self.rows, Statistics) or len(self.statistics) == 1:
+            return
+        statistics, scopes = self.statistics, self.model.scopes
+        tables = [statistics.counts(scope).dense() for scope in scopes]
+        first: dict[Names, int] = {}
+        pairs: dict[Names, list[int]] = {}
+        for k, scope in enumerate(scopes):
+            alone: list[Names] = [(), *((n,) for n in scope)]
+            shared = {(first.setdefault(own, k), own) for own in alone}
+            for pair in combinations(scope, 2):
+                near = pairs.setdefault(pair, [])
+                shared |= {(j, tuple(n for n in scope if n in scopes[j])) for j in near}
+                near.append(k)
+            for j, own in sorted(pair for pair in shared if pair[0] != k):
+                axes = [tuple(a for a, n in enumerate(scopes[i]) if n not in own) for i in (j, k)]
+                one, other = tables[j].sum(axis=axes[0]).reshape(-1), tables[k].sum(axis=axes[1]).reshape(-1)
+                at = int(np.argmax(np.abs(one - other)))
+                if abs(one[at] - other[at]) > ALLOWED * statistics.weight:
+                    where = f" at {describe(at, tuple(self.variables[n] for n in own))}" if own else ""
+                    raise StatisticsError(
+                        f"the tables of {listing(scopes[j])} and of {listing(scopes[k])} contradict each other{where}: "
+                        f"they count {one[at]:g} and {other[at]:g}"
+                    )
 
     @property
     def weight(self) -> float:
-        """How many rows there are."""
         return self.statistics.weight
 
     def make_network(self, log_tables: Array, how: str, **fitted: Any) -> MarkovNet:
@@ -139,12 +129,10 @@ class UndirectedProblem:
 
     @property
     def l1(self) -> Array:
-        """c1 of each weight."""
         return self.terms.per_weight(self.penalties.l1([t.scope for t in self.terms.terms], self.terms.names))
 
     @property
     def l2(self) -> Array:
-        """c2 of each weight."""
         return self.terms.per_weight(self.penalties.l2([t.scope for t in self.terms.terms], self.terms.names))
 
     def require_rows(self, what: Remedy | str, instead: Remedy | str) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from suffice.objectives import PenaltyLike
 
 import time
+from copy import deepcopy
 from dataclasses import replace
 
 from suffice.engines.engine import Block
@@ -43,7 +44,6 @@ from suffice.models.undirected.visible import ROWS
 
 SPREAD = 0.01
 """The standard deviation of the weights at the start (Hinton 2012, A practical guide to training RBMs, section 8)."""
-
 STEP = 0.4
 """Between the points at which the density of a number is summed up: normals of variance 1 need no more."""
 
@@ -68,12 +68,6 @@ class Learned:
         a, c = units.fields(means).astype(np.float32), np.zeros(n_hidden, np.float32)
         h = (rng.random((chains, n_hidden)) < 0.5).astype(np.float32)
         return cls(w, a, c, (np.zeros_like(w), np.zeros_like(a), np.zeros_like(c)), h)
-
-    def copy(self) -> Learned:
-        """The same in arrays of its own."""
-        w, a, c = self.moves
-        own = replace(self, weights=self.weights.copy(), visible=self.visible.copy(), hidden=self.hidden.copy())
-        return replace(own, moves=(w.copy(), a.copy(), c.copy()), chains=self.chains.copy())
 
     @property
     def largest(self) -> float:
@@ -104,7 +98,7 @@ class Descent:
 
     @np.errstate(over="ignore", invalid="ignore")  # steps that run off are told of after the pass
     def __call__(self, state: Learned, block: Block) -> Learned:
-        at, start = state.copy(), 0
+        at, start = deepcopy(state), 0
         for n, v in enumerate(self.columns.parts(block, self.batch), state.steps):
             if at.stopped or time.perf_counter() > self.deadline:
                 return replace(at, stopped=True)
@@ -226,13 +220,10 @@ class PseudoSums:
 
 TRIED = 1000
 """Rows, drawn once, by which the pseudo-likelihood is told after each pass."""
-
 FAR = 1e3
 """Weights and biases beyond this have run off: e^(−1000) is no probability of anything."""
-
 WORSE = 0.02
 """A pseudo-likelihood that is worse than that of independent columns by this share is no matter of chance: it is said."""
-
 MAX_BYTES = 2**32
 """The weights, their moves and their copies take no more memory than this."""
 
@@ -357,7 +348,6 @@ def _passes(
 
 
 def _pseudo(tried: Data, descent: Descent, state: Learned) -> float:
-    """The pseudo-log-likelihood of a row."""
     sums = PseudoSums(descent.columns, state.machine(descent.columns.units), descent.seed)
     total, weight = tried.fold(sums)
     return float(total / weight) * sums.n_columns

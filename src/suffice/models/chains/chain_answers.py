@@ -22,9 +22,16 @@ from suffice.incomplete.chains.chain_states import StateSpace, parameter_nodes, 
 from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import stationary
-from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, join_parts, state_posterior
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import ChainReading, plain_units
+from suffice.models.chains.chain_reading import (
+    BlockAnswers,
+    Cells,
+    ChainReading,
+    StepNumbers,
+    join_parts,
+    plain_units,
+    state_posterior,
+)
 from suffice.models.rows.frames import checked_size, code_table, table
 from suffice.variables import Finite
 
@@ -34,9 +41,9 @@ Codes = npt.NDArray[np.int32]
 def posterior_step(reading: ChainReading, level: float | None, names: Sequence[str], *, smooth: bool) -> Any:
     """The step that filters or smooths these variables of the sequences of a block."""
     if reading.numbers:
-        from suffice.models.chains.linear_answers import NumberPosterior
+        from suffice.models.chains.linear_answers import number_posterior
 
-        return NumberPosterior(reading, smooth, level, tuple(names))
+        return partial(number_posterior, reading, smooth, level, tuple(names))
     return partial(state_posterior, reading, smooth, level, tuple(names))
 
 

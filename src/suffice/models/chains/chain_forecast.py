@@ -31,9 +31,17 @@ from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.first_slices import Stationary
 from suffice.inference.finite.network import Array, Ints
 from suffice.models.chains.chain_answers import columns_of, posterior_step, refuse_impossible, within_sequences
-from suffice.models.chains.chain_cells import BlockAnswers, Cells, MixtureOfNumbers, StepNumbers, join_parts
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import ChainReading, KnownAhead, chain_phases
+from suffice.models.chains.chain_reading import (
+    BlockAnswers,
+    Cells,
+    ChainReading,
+    KnownAhead,
+    MixtureOfNumbers,
+    StepNumbers,
+    chain_phases,
+    join_parts,
+)
 from suffice.models.rows.frames import new_table
 from suffice.variables import Count, Finite
 

@@ -74,10 +74,12 @@ class ChainParts(NodeDistributions):
         check_nodes(cpds, known, wanted, "template")
         bound: dict[str, Cpd] = {}
         for name in (n for n in graph.topological_order if n not in known):  # a Gaussian is Real without saying, and so on
-            present = {**known, **{p: known[p] for p in graph.slice.parents(name) if p in known}}
             own = next((k for k in wanted if k != name and k.startswith(f"{name}[")), name)
-            _declare(name, cpds[own if own in cpds else name], present)
-            known[name] = present[name]
+            given = cpds[own if own in cpds else name]
+            declared = given.declare(name) if isinstance(given, (Cpd, ByHand)) else None
+            if declared is None:
+                raise ModelError(f"the states of {name!r} are not known: variables=[Finite({name!r}, [...])]")
+            known[name] = declared
         for name in (n for n, t in graph.first_nodes if isinstance(how, Diffuse) and unrolled_name(n, t) not in wanted):
             if not isinstance(known[name], Real):
                 raise ModelError(f"{FIRST_DIFFUSE} is of real numbers, and {name!r} is none: give {{'{name}[0]': ...}}, too")
@@ -209,14 +211,6 @@ def nodes_given(first: Given, template: Template) -> dict[str, Any]:
             raise FitError(f"first=Given(...) has no distribution of {key!r}: give {{{key!r}: ...}}")
         result[key] = found
     return result
-
-
-def _declare(name: str, given: Any, known: dict[str, Variable]) -> None:
-    """What a variable is that only its distribution declares."""
-    own = given.declare(name) if isinstance(given, (Cpd, ByHand)) else None
-    if own is None:
-        raise ModelError(f"the states of {name!r} are not known: variables=[Finite({name!r}, [...])]")
-    known[name] = own
 
 
 SomeChain = TypeVar("SomeChain", bound=ChainParts)

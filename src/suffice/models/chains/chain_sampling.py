@@ -20,9 +20,8 @@ from suffice.incomplete.chains.chain_batches import Match
 from suffice.incomplete.chains.reduced_steps import ShownPart, child_numbers, child_states
 from suffice.incomplete.first_slices import Stationary
 from suffice.models.chains.chain_answers import answers, most_probable, refuse_impossible
-from suffice.models.chains.chain_cells import StepNumbers
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import ChainReading, refuse_diffuse
+from suffice.models.chains.chain_reading import ChainReading, StepNumbers, refuse_diffuse
 from suffice.models.rows.frames import MAX_BYTES, Fill, arrow_columns, code_table, fill_frame, is_held, new_table
 from suffice.variables import Count, Finite
 

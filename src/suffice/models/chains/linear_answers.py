@@ -8,7 +8,7 @@ digits.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,74 +26,64 @@ from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.numbers.units import Units, columns_below, with_hidden
 from suffice.inference.chains.linear.gaussian import draw_states, filter_states, smooth_states
 from suffice.inference.finite.network import Array, Ints
-from suffice.models.chains.chain_cells import BlockAnswers, Cells, StepNumbers, shown_cell
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import ChainReading, chain_phases
+from suffice.models.chains.chain_reading import BlockAnswers, Cells, ChainReading, StepNumbers, chain_phases, shown_cell
 from suffice.models.questions.mixture import Mixture, NormalParts
 from suffice.variables import Count, Finite
 
 
-@dataclass(frozen=True, eq=False)
-class NumberPosterior:
-    """The step that filters or smooths the sequences of a block, where the unknown variables that bear on others are numbers."""
+def number_posterior(
+    reading: ChainReading, smooth: bool, level: float | None, names: tuple[str, ...], block: Block
+) -> BlockAnswers:
+    """The sequences of a block filtered or smoothed, where the unknown variables that bear on others are numbers."""
+    rows, theta = linear_rows(reading, block)
+    steps = rows.steps(theta)
+    found = smooth_states(steps) if smooth else filter_states(steps)
+    logs = found.log_likelihoods + _log_units(rows, steps.y)
+    lost = np.where(found.impossible < 0, -1, found.impossible + rows.starts[:-1])
+    cells, rest = Cells(), rest_of(reading)
+    parts: list[ShownPart] = []
+    if rest is not None:
+        answer = ChainRows.of(rest, block).posterior(reading.theta, (), smooth=smooth)
+        parts, logs = answer.parts, logs + answer.log_likelihood
+        lost = np.where(lost < 0, answer.stuck, lost)
+    for name in names:
+        if name in rows.space.unknown:
+            i, units = rows.space.place[name, 0], rows.layout.units
+            mean = units.outward(name, found.means[:, i])
+            sd = units.scale[name] * np.sqrt(np.maximum(found.covariances[:, i, i], 0.0))
+            if name in block.columns:
+                seen = ~is_missing(block.columns[name])
+                mean, sd = np.where(seen, block.columns[name], mean), np.where(seen, 0.0, sd)
+            cells[name] = _normal_numbers(mean, sd, level)
+            continue
+        if parts:
+            cells[name] = shown_cell(reading, parts, block, name, level)
+        if name in rows.space.outputs:
+            cells[name] = _normal_numbers(*_output(rows, block, name, cells.get(name), theta, found), level)
+    return BlockAnswers(block.number, cells, logs, lost)
 
-    reading: ChainReading
-    smooth: bool
-    level: float | None
-    names: tuple[str, ...] | None = None
-    """The variables that are asked about; all that are open, if that is left out."""
 
-    def __call__(self, block: Block) -> BlockAnswers:
-        reading = self.reading
-        rows, theta = linear_rows(reading, block)
-        steps = rows.steps(theta)
-        found = smooth_states(steps) if self.smooth else filter_states(steps)
-        logs = found.log_likelihoods + _log_units(rows, steps.y)
-        lost = np.where(found.impossible < 0, -1, found.impossible + rows.starts[:-1])
-        cells, rest = Cells(), rest_of(reading)
-        parts: list[ShownPart] = []
-        if rest is not None:
-            answer = ChainRows.of(rest, block).posterior(reading.theta, (), smooth=self.smooth)
-            parts, logs = answer.parts, logs + answer.log_likelihood
-            lost = np.where(lost < 0, answer.stuck, lost)
-        for name in reading.open if self.names is None else self.names:
-            if name in rows.space.unknown:
-                cells[name] = self._posterior_of(rows, block, name, found)
-                continue
-            if parts:
-                cells[name] = shown_cell(reading, parts, block, name, self.level)
-            if name in rows.space.outputs:
-                cells[name] = self._output(rows, block, name, cells.get(name), theta, found)
-        return BlockAnswers(block.number, cells, logs, lost)
+def _output(rows: LinearRows, block: Block, name: str, before: Any, theta: Theta, found: Any) -> tuple[Array, Array]:
+    """Mean and deviation of a missing number that depends on unknown ones: as its line says."""
+    own = block.columns[name]
+    lost = is_missing(own)
+    mean, sd = np.where(lost, np.nan, own), np.where(lost, np.nan, 0.0)
+    if before is not None:
+        mean, sd = before.mean.copy(), before.sd.copy()
+    for term, some, centre in missing_outputs(rows, name, theta, found.means):
+        h, v = _loading(rows.space, term, theta.lines[term.key], rows.configuration[name][some])
+        variance = v + _quadratic(h, found.covariances[some])
+        mean[some], sd[some] = rows.layout.units.outward(name, centre), rows.layout.units.scale[name] * np.sqrt(variance)
+    return mean, sd
 
-    def _posterior_of(self, rows: LinearRows, block: Block, name: str, found: Any) -> StepNumbers:
-        i, units = rows.space.place[name, 0], rows.layout.units
-        mean = units.outward(name, found.means[:, i])
-        sd = units.scale[name] * np.sqrt(np.maximum(found.covariances[:, i, i], 0.0))
-        if name in block.columns:
-            seen = ~is_missing(block.columns[name])
-            mean, sd = np.where(seen, block.columns[name], mean), np.where(seen, 0.0, sd)
-        return self._numbers(mean, sd)
 
-    def _output(self, rows: LinearRows, block: Block, name: str, before: Any, theta: Theta, found: Any) -> StepNumbers:
-        """A missing number that depends on unknown ones: as its line says."""
-        own = block.columns[name]
-        lost = is_missing(own)
-        mean, sd = np.where(lost, np.nan, own), np.where(lost, np.nan, 0.0)
-        if before is not None:
-            mean, sd = before.mean.copy(), before.sd.copy()
-        for term, some, centre in missing_outputs(rows, name, theta, found.means):
-            h, v = _loading(rows.space, term, theta.lines[term.key], rows.configuration[name][some])
-            variance = v + _quadratic(h, found.covariances[some])
-            mean[some], sd[some] = rows.layout.units.outward(name, centre), rows.layout.units.scale[name] * np.sqrt(variance)
-        return self._numbers(mean, sd)
-
-    def _numbers(self, mean: Array, sd: Array) -> StepNumbers:
-        mean = np.where(np.isinf(sd), np.nan, mean)  # anything: there is no mean
-        if self.level is None:
-            return StepNumbers(mean, sd, None, None)
-        half = float(sc.ndtri(0.5 + self.level / 2.0)) * sd
-        return StepNumbers(mean, sd, mean - half, mean + half)
+def _normal_numbers(mean: Array, sd: Array, level: float | None) -> StepNumbers:
+    mean = np.where(np.isinf(sd), np.nan, mean)  # anything: there is no mean
+    if level is None:
+        return StepNumbers(mean, sd, None, None)
+    half = float(sc.ndtri(0.5 + level / 2.0)) * sd
+    return StepNumbers(mean, sd, mean - half, mean + half)
 
 
 def draw_numbers(reading: ChainReading, block: Block, rng: np.random.Generator) -> dict[str, Array]:
@@ -235,15 +225,8 @@ def filter_on(reading: ChainReading, block: Block, before: Any) -> tuple[float, 
     rows, theta = linear_rows(reading, block, _under_all_names(reading, Units({}, {}, {}, {}, {}, {})))  # as they are
     steps = rows.steps(theta)
     last = slice(-1, None)
-    inputs = steps.f_steps[last] if len(steps.f_steps) else steps.f_steps
-    one = replace(
-        steps,
-        starts=np.array([0, 1]),
-        codes=steps.codes[last],
-        y=steps.y[last],
-        f_steps=inputs,
-        output_codes=steps.output_codes[last],
-    )
+    rows_of_last = {name: getattr(steps, name)[last] for name in ("codes", "y", "f_steps", "output_codes")}
+    one = replace(steps, starts=np.array([0, 1]), **rows_of_last)
     found = filter_states(one, before)
     answer = {}
     for name in reading.numbers:

@@ -148,12 +148,7 @@ def _narrow(attributes: Ragged) -> Ragged:
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """How often pairs occur, by their numbers, which rise.
-
-    >>> total = PairCounts(np.array([1, 4]), np.array([2.0, 1.0])) + PairCounts(np.array([4]), np.array([5.0]))
-    >>> total.keys, total.counts
-    (array([1, 4]), array([2., 6.]))
-    """
+    """How often pairs occur, by their numbers, which rise."""
 
     keys: Ints
     counts: Array

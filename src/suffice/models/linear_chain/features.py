@@ -60,7 +60,6 @@ class PairFeatures:
         return T
 
     def expect_terms(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
-        """What weights expect of a block."""
         from suffice.kernels.labels.crf import sum_groups
 
         n_groups, L, log_z = len(block.attributes.starts) - 1, self.n_labels, 0.0
@@ -242,7 +241,8 @@ def expectations(
     tops, powers = np.empty(len(scores)), np.empty(scores.shape)
     shift_rows(scores, tops, powers)
     np.exp(powers, out=powers)
-    room, top = conditional.Room.of(block.layout.largest, features.n_labels), np.empty(block.layout.largest)
+    most = max((part.n for part in block.layout.parts), default=0)
+    room, top = conditional.Room.of(most, features.n_labels), np.empty(most)
     for part in block.layout.parts:
         clamp = block.labels if clamped else NO_CLAMP
         weights = None if block.weights is None else block.weights[part.places]

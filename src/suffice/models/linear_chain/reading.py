@@ -3,9 +3,10 @@ its label, and how well labels are predicted (accuracy, precision and recall of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -66,7 +67,7 @@ class LabelReading:
         """Note how many cells read what the chain has no attribute for."""
         known = zip(self.model.vocabulary.chain.places, self.model.vocabulary.values, strict=True)
         places = [p for p, values in known if values is not None]
-        counts = self.sequences.data.fold(CountUnknown(self.tables, tuple(p.pairs for p in places))).tolist()
+        counts = self.sequences.data.fold(partial(_count_unknown, self.tables, [p.pairs for p in places])).tolist()
         by_name = {p.name: n for p, n in sorted(zip(places, counts, strict=True), key=lambda pair: not pair[0].pairs)}
         found = [f"{name} {by_name[name]:,}" for name in dict.fromkeys(p.name for p in places) if by_name[name]]
         if found:
@@ -106,25 +107,19 @@ def checked_sequences(x: Any) -> Sequences:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class CountUnknown:
+def _count_unknown(tables: Tables, pairs: Sequence[bool], block: Block) -> Ints:
     """How many cells of each place read what the vocabulary does not have; places with weights of `pairs` of labels are not read
     at the first step."""
-
-    tables: Tables
-    pairs: tuple[bool, ...]
-
-    def __call__(self, block: Block) -> Ints:
-        assert block.lengths is not None
-        lengths = np.repeat(block.lengths, block.lengths)
-        at = np.arange(len(lengths)) - np.repeat(np.cumsum(block.lengths) - block.lengths, block.lengths)
-        result, tables = np.zeros(len(self.pairs), np.int64), self.tables
-        for i, (source, offset, unknown) in enumerate(zip(tables.sources, tables.offsets, tables.unknown, strict=True)):
-            codes, step = block.columns[source], at - offset  # of which a cell is read: the first word is the next one of none
-            if codes.dtype.kind != "f":
-                read = (step >= self.pairs[i]) & (step < lengths)
-                result[i] = np.count_nonzero(unknown[np.minimum(codes, len(unknown) - 1)] & read)
-        return result
+    assert block.lengths is not None
+    lengths = np.repeat(block.lengths, block.lengths)
+    at = np.arange(len(lengths)) - np.repeat(np.cumsum(block.lengths) - block.lengths, block.lengths)
+    result = np.zeros(len(pairs), np.int64)
+    for i, (source, offset, unknown) in enumerate(zip(tables.sources, tables.offsets, tables.unknown, strict=True)):
+        codes, step = block.columns[source], at - offset  # of which a cell is read: the first word is the next one of none
+        if codes.dtype.kind != "f":
+            read = (step >= pairs[i]) & (step < lengths)
+            result[i] = np.count_nonzero(unknown[np.minimum(codes, len(unknown) - 1)] & read)
+    return result
 
 
 class Best(NamedTuple):
@@ -224,42 +219,34 @@ class LabelExplanation(OneTable):
         return ["attribute", self.label, self.other, "difference"], rows
 
 
-@dataclass(frozen=True, eq=False)
-class ExplainStep(LabelSteps):
-    """The explanation of one step, counted through all blocks, in the block that has it; `first` is that of each block."""
+def _explain(steps: LabelSteps, at: int, firsts: Mapping[int, int], row: int, block: Block) -> LabelExplanation | None:
+    """The explanation of one step, counted through all blocks, in the block that has it, whose first step is known; `row` is what
+    the step is called."""
+    place = at - firsts[block.number]
+    if not 0 <= place < block.n_rows:
+        return None
+    assert block.lengths is not None
+    ends, own = np.cumsum(block.lengths), steps.encode(block)
+    q = int(np.searchsorted(ends, place, "right"))
+    labels, first, end = steps.best(block).labels[0].tolist(), int(ends[q] - block.lengths[q]), int(ends[q])
 
-    at: int
-    first: dict[int, int]
-    row: int
-    """What the step is called."""
-
-    def __call__(self, block: Block) -> LabelExplanation | None:
-        row = self.at - self.first[block.number]
-        if not 0 <= row < block.n_rows:
-            return None
-        assert block.lengths is not None
-        ends = np.cumsum(block.lengths)
-        q = int(np.searchsorted(ends, row, "right"))
-        labels = self.best(block).labels[0].tolist()
-        first, end, own = int(ends[q] - block.lengths[q]), int(ends[q]), self.encode(block)
-        best = tuple(labels[i] if first <= i < end else -1 for i in range(row - 2, row + 3))
-        probs = self.probabilities(block)[row]
-        following = self._attributes(own, row + 1) if row + 1 < end else []
-        return LabelExplanation.of(self.model, self.row, (self._attributes(own, row), following), best, probs)
-
-    def _attributes(self, own: EncodedBlock, row: int) -> list[tuple[int, float]]:
-        place = int(np.flatnonzero(own.layout.order == row)[0])
-        found = own.attributes.take(own.groups[:, place].astype(np.int64)).items.tolist()
-        numbers = zip(self.tables.numbers, own.numbers[place].tolist(), strict=True)
+    def attributes(step: int) -> list[tuple[int, float]]:
+        p = int(np.flatnonzero(own.layout.order == step)[0])
+        found = own.attributes.take(own.groups[:, p].astype(np.int64)).items.tolist()
+        numbers = zip(steps.tables.numbers, own.numbers[p].tolist(), strict=True)
         return [*((a, 1.0) for a in found), *((a, x) for (_, _, a), x in numbers)]
 
+    best = tuple(labels[i] if first <= i < end else -1 for i in range(place - 2, place + 3))
+    following = attributes(place + 1) if place + 1 < end else []
+    return LabelExplanation.of(steps.model, row, (attributes(place), following), best, steps.probabilities(block)[place])
 
-def explain_step(model: LabelWeights, reading: LabelReading, at: int, row: int) -> LabelExplanation:
+
+def explain_step(reading: LabelReading, at: int, row: int) -> LabelExplanation:
     """The explanation of one step, counted through all sequences as they are arranged."""
     numbers = list(reading.map(attrgetter("number", "n_rows"), ""))
     firsts = np.cumsum([0, *(n for _, n in numbers)]).tolist()
     first = {number: first for (number, _), first in zip(numbers, firsts[:-1], strict=True)}
-    step = ExplainStep(model, reading.tables, at, first, row)
+    step = partial(_explain, reading.steps, at, first, row)
     return next(found for found in reading.map(step, "") if found is not None)
 
 
@@ -297,8 +284,12 @@ class Evaluation(Tabular):
         right = there & (true == found)
         parts = (found[right], found[there], true[true >= 0])
         counts = np.array([np.bincount(x, minlength=L) for x in parts])
-        kinds, entities = entity_counts(true, found, lengths, labels)
-        return cls(int(right.sum()), int(there.sum()), n_unknown, tuple(labels), counts, kinds, entities)
+        kinds, sequence = entity_kinds(labels), np.repeat(np.arange(len(lengths)), lengths)
+        # what is found where the true label is missing does not count
+        own, told = (entities(x, sequence, labels) if kinds else set() for x in (true, np.where(there, found, -1)))
+        times = [Counter(kind for _, _, kind in some) for some in (own & told, told, own)]
+        by_kind = np.array([[n[k] for k in kinds] for n in times], np.int64)
+        return cls(int(right.sum()), int(there.sum()), n_unknown, tuple(labels), counts, kinds, by_kind)
 
     @property
     def accuracy(self) -> float:
@@ -344,17 +335,12 @@ class Evaluation(Tabular):
         return [(HEADER, rows[:limit])], f"\nand {len(rows) - limit} more" if len(rows) > limit else ""
 
 
-def entity_counts(true: Ints, found: Ints, lengths: Ints, labels: Sequence[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
-    """Entities that are right, found, and there (rows), by kind; no kinds if labels are not B-…, I-… and O, or with E-… and S-….
-    What is found where the true label is missing does not count."""
+def entity_kinds(labels: Sequence[str]) -> tuple[str, ...]:
+    """The kinds of entities that labels speak of; none if labels are not B-…, I-… and O, or with E-… and S-…."""
     marked = [x for x in labels if x[:2] in MARKS]
     if not any(x[:2] in BEGINS for x in marked) or any(x != "O" and x[:2] not in MARKS for x in labels):
-        return (), np.zeros((3, 0), np.int64)
-    kinds = tuple(sorted({x[2:] for x in marked}))
-    starts = np.repeat(np.arange(len(lengths)), lengths)
-    there, told = (entities(x, starts, labels) for x in (true, np.where(true == -1, -1, found)))
-    parts = [[x for _, _, x in some] for some in (there & told, told, there)]
-    return kinds, np.array([[part.count(k) for k in kinds] for part in parts], np.int64)
+        return ()
+    return tuple(sorted({x[2:] for x in marked}))
 
 
 def entities(codes: Ints, sequence: Ints, labels: Sequence[str]) -> set[tuple[int, int, str]]:

@@ -155,12 +155,3 @@ def all_allowed(rules: Sequence[TransitionRule], labels: Sequence[str]) -> Allow
     for rule in rules:
         total &= rule.allowed(labels)
     return total
-
-
-def checked_rules(given: Any) -> tuple[TransitionRule, ...]:
-    """What `transitions=` takes: None, a rule, or several that all hold."""
-    rules = () if given is None else tuple(given) if isinstance(given, (list, tuple)) else (given,)
-    for rule in rules:
-        if isinstance(rule, type) or not isinstance(rule, TransitionRule):
-            raise ModelError(f"transitions= takes BIO(), BIOES() or Transitions(forbidden=[('O', 'I-x')]), not {rule!r}")
-    return rules

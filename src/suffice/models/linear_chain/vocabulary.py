@@ -49,7 +49,6 @@ class Ragged(NamedTuple):
         return np.repeat(np.arange(len(self.starts) - 1), self.sizes)
 
     def take(self, which: Ints) -> Ragged:
-        """Those of some of the things."""
         sizes = self.sizes[which]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         at = np.arange(starts[-1]) + np.repeat(self.starts[which] - starts[:-1], sizes)
@@ -152,12 +151,7 @@ class Texts(NamedTuple):
 
 
 def texts_of(spec: Any, variable: Finite) -> Texts:
-    """What is derived of the states of a column: one text of each, or one for each item of a list.
-
-    >>> from suffice.labels import Lower
-    >>> texts_of(Lower("word"), Finite("word", ["A", LIST + "B" + LIST + "C"]))
-    Texts(flat=['a', 'b', 'c'], sizes=array([1, 2]))
-    """
+    """What is derived of the states of a column: one text of each, or one for each item of a list."""
     if LIST not in "".join(variable.states):
         return Texts(spec.each(variable.states), np.ones(variable.n_states, np.int64))
     lists = [

@@ -23,7 +23,6 @@ from suffice.models.linear_chain.vocabulary import Vocabulary
 
 MOST_BYTES = 2**31
 """What the states of one sequence may take."""
-
 SCALED = 115.0
 """Where weights of labels in a row are further apart than this, everything is done in logarithms."""
 
@@ -50,10 +49,6 @@ class InSequence(NamedTuple):
     def firsts(self) -> Codes:
         """The place of the first step of each sequence."""
         return self.places[self.starts[:-1]]
-
-    @property
-    def lasts(self) -> Codes:
-        return self.places[self.starts[1:] - 1]
 
 
 class StateWeights(NamedTuple):
@@ -114,7 +109,6 @@ class WiderFeatures(PairFeatures):
         return np.where(self.allowed.pairs, super().transitions(w), -np.inf)
 
     def of_states(self, w: Array) -> StateWeights:
-        """The weights of labels in a row."""
         L = self.n_labels
         log_m = np.zeros((L + 1 if self.order == 2 else 1, L, L))
         if self.order == 2:
@@ -136,7 +130,7 @@ class WiderFeatures(PairFeatures):
             scores += label_costs(block, costs)
         if clamped:
             scores[(block.labels[:, None] >= 0) & (block.labels[:, None] != np.arange(self.n_labels))] = -np.inf
-        for places, flags in ((own.firsts, self.allowed.begin), (own.lasts, self.allowed.end)):
+        for places, flags in ((own.firsts, self.allowed.begin), (own.places[own.starts[1:] - 1], self.allowed.end)):
             scores[np.ix_(places, ~flags)] = -np.inf
         return scores
 
@@ -150,7 +144,6 @@ class WiderFeatures(PairFeatures):
     def expect(
         self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None, by_place: bool = False
     ) -> WiderExpectations:
-        """What weights expect of the labels of a block."""
         from suffice.kernels.labels.label_chains import expect_sequences
 
         own, L, weights = InSequence.of(block), self.n_labels, self.of_states(w)

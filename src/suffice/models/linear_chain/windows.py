@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from suffice.errors import ModelError, listing, whole
-from suffice.models.linear_chain.transitions import TransitionRule, checked_rules
+from suffice.models.linear_chain.transitions import TransitionRule
 
 RUNS = re.compile(r"(.)\1+", re.DOTALL)
 
@@ -285,7 +285,11 @@ class LinearChain:
             raise ModelError(f"the order of a linear chain is 1 or 2, the labels before that a label depends on, not {order!r}")
         counted: dict[str, Any] = {"label": label, "features": windows, "min_count": whole(min_count, "min_count", 0)}
         flags = {"unseen": bool(unseen), "bias": bool(bias), "all_transitions": bool(all_transitions)}
-        vars(self).update(**counted, **flags, order=int(order), transitions=checked_rules(transitions))
+        rules = () if transitions is None else tuple(transitions) if isinstance(transitions, (list, tuple)) else (transitions,)
+        for rule in rules:
+            if isinstance(rule, type) or not isinstance(rule, TransitionRule):
+                raise ModelError(f"transitions= takes BIO(), BIOES() or Transitions(forbidden=[('O', 'I-x')]), not {rule!r}")
+        vars(self).update(**counted, **flags, order=int(order), transitions=rules)
         if not windows and not bias:
             raise ModelError("a linear chain without features and without a bias has nothing to tell labels by")
         self._refuse_leaks()

@@ -146,7 +146,6 @@ def refuse_copies(correlations: Array, names: Sequence[str]) -> None:
 
 COLLINEAR = 1e-12
 """The part of a column's variance below which what the others leave of it is rounding."""
-
 NO_END = 1e-6
 """A duality gap, per variable, that tells that there is no maximum of the likelihood."""
 

@@ -1,22 +1,36 @@
-"""Factors with named axes, in logarithms, and the tables of the directed twin that a product of them has."""
+"""Factors with named axes, in logarithms, the tables of the directed twin that a product of them has, and the weights of a model
+as one flat vector, of which factor tables are made.
+
+    ln φ_f(cells) = A w,    gradient by w = Aᵀ (gradient by the cells)
+
+Every term of the model is put into one factor that covers it; A is sparse, with a row per cell of all factors and a column per
+weight. Log-linear models have a weight for each cell of each term, too many by far, so that nothing depends on the order of the
+states; without a penalty those are reported that sum to zero over each axis.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import combinations, pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from suffice.engines.engine import Block
-from suffice.errors import ModelError, TooLarge, bytes_in_words, listing, nearest
+from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, nearest
 from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import as_numbers, flat_index
 from suffice.graphs.undirected import is_perfect, perfect_order
+from suffice.inference.finite.junction_tree import FactorTree
 from suffice.inference.finite.logs import Elimination, LogFactor, log_sum
-from suffice.inference.finite.network import COMPILING, NONE, Array, Network, greedy_order, part_of, steps
+from suffice.inference.finite.network import COMPILING, NONE, Array, Ints, Network, greedy_order, part_of, steps, strides
+from suffice.models.undirected.log_linear import Names, Term
 from suffice.output.display import OneTable
+from suffice.statistics import Statistics
 from suffice.statistics.counts import checked_cells, freeze, sizes
 from suffice.variables import Finite
 
@@ -173,3 +187,198 @@ def log_prob_of_complete(factors: Sequence[Factor], log_normaliser: float, block
     for factor in factors:
         total += factor.log.reshape(-1)[flat_index(block.columns, factor.variables, block.n_rows)]
     return total
+
+
+class Terms:
+    """The terms of a model over its variables, and the factors, sets of sorted names, that they are put into."""
+
+    def __init__(self, variables: Mapping[str, Finite], terms: Sequence[Term], scopes: Sequence[Names]) -> None:
+        self.variables, self.terms, self.scopes = dict(variables), tuple(terms), tuple(scopes)
+        self.names = tuple(self.variables)
+        self.sizes = np.array([v.n_states for v in self.variables.values()], np.int64)
+        self.weight_start = np.cumsum([0, *(t.n_weights(self.variables) for t in terms)], dtype=np.int64)
+        self.table_start = np.cumsum([0, *(prod(self.variables[n].n_states for n in s) for s in scopes)], dtype=np.int64)
+
+    @classmethod
+    def of(cls, model: Any, variables: Mapping[str, Finite]) -> Terms:
+        """The terms of a model value, put into the tables of its scopes."""
+        own = {n: variables[n] for n in model.nodes}
+        return cls(own, model.terms(own), model.scopes)
+
+    @property
+    def n_weights(self) -> int:
+        return int(self.weight_start[-1])
+
+    @property
+    def n_cells(self) -> int:
+        return int(self.table_start[-1])
+
+    @cached_property
+    def homes(self) -> tuple[int, ...]:
+        """The factor that each term is put into."""
+        return smallest_covers([t.scope for t in self.terms], self.scopes, np.diff(self.table_start))
+
+    @cached_property
+    def matrix(self) -> Any:
+        """A: cells of all factors × weights, sparse."""
+        from scipy.sparse import csr_array
+
+        rows, columns, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+        for term, home, first in zip(self.terms, self.homes, self.weight_start, strict=False):
+            place = self.places(self.scopes[home], term.scope)
+            row, column, value = np.arange(len(place)), place, np.ones(len(place))
+            if term.basis is not None:
+                row, column = np.nonzero(term.basis[place])
+                value = term.basis[place][row, column]
+            rows.append(self.table_start[home] + row)
+            columns.append(first + column)
+            values.append(value)
+        shape = (self.n_cells, self.n_weights)
+        return csr_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=shape)
+
+    @cached_property
+    def _transposed(self) -> Any:
+        return self.matrix.T.tocsr()
+
+    def places(self, scope: Names, inner: Names) -> Ints:
+        """For each cell of a table over `scope` the cell that it falls into of one over some of its variables."""
+        shape = [self.variables[n].n_states for n in scope]
+        steps = dict(zip(inner, strides([self.variables[n].n_states for n in inner]), strict=True))
+        result = np.zeros(shape, np.int64)
+        for axis, name in enumerate(scope):
+            if name in steps:
+                step = steps[name] * np.arange(shape[axis])
+                result += step.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        return result.reshape(-1)
+
+    def log_tables(self, weights: Array) -> Array:
+        return np.asarray(self.matrix @ weights)
+
+    def by_weight(self, cells: Array) -> Array:
+        """The gradient by the weights of something whose gradient by the cells of all factors this is."""
+        return np.asarray(self._transposed @ cells)
+
+    def variances(self, shares: Array) -> Array:
+        """The variance of each weight's feature, by the shares of all rows in the cells of all factors."""
+        squares = self.matrix.copy()
+        squares.data **= 2
+        return np.asarray(squares.T @ shares) - self.by_weight(shares) ** 2
+
+    @cached_property
+    def units(self) -> Array:
+        """Half the range of each weight's feature, 1 of those that do not vary: of cells and spins the scale is that already."""
+        result = []
+        for term, width in zip(self.terms, np.diff(self.weight_start), strict=True):
+            half = np.ones(int(width)) if term.basis is None else np.ptp(term.basis, axis=0) / 2.0
+            result.append(np.where(half > 0.0, half, 1.0))
+        return np.concatenate([np.zeros(0), *result])
+
+    def tables(self, cells: Array) -> list[Array]:
+        """Cells of all factors as one table for each."""
+        return [
+            cells[a:b].reshape([self.variables[n].n_states for n in scope])
+            for (a, b), scope in zip(pairwise(self.table_start), self.scopes, strict=True)
+        ]
+
+    def count_cells(self, statistics: Statistics) -> Array:
+        """The counts of the cells of all factors."""
+        return np.concatenate([statistics.counts(scope).dense().reshape(-1) for scope in self.scopes])
+
+    def network(self, log_tables: Array | None = None) -> Network:
+        """The factors over numbered variables: in the order of `names`."""
+        number = {n: i for i, n in enumerate(self.names)}
+        flat = np.ones(self.n_cells) if log_tables is None else np.exp(log_tables)
+        tables = self.tables(flat)
+        return Network.of(self.sizes, [([number[n] for n in s], NONE, t) for s, t in zip(self.scopes, tables, strict=True)])
+
+    def tree(self, more: Sequence[Factor] = ()) -> tuple[FactorTree, Array]:
+        """The tree of the factors and of further ones after them, and ln φ of the latter."""
+        number, own = {n: i for i, n in enumerate(self.names)}, self.network()
+        tables = [([number[n] for n in f.names], NONE, np.ones(f.log.shape)) for f in more]
+        logs = np.concatenate([np.zeros(0), *(f.log.reshape(-1) for f in more)])
+        return FactorTree(own.with_factors(tables) if tables else own, f"{len(number)} variables"), logs
+
+    def per_weight(self, per_term: Array) -> Array:
+        """A number for each term as one for each weight."""
+        return np.repeat(per_term, np.diff(self.weight_start))
+
+    def weights_by_term(self, weights: Array) -> dict[Names, Array]:
+        """The weights of each term as a table over its scope; where it has a basis, one number for each column of that."""
+        result = {}
+        for term, (a, b) in zip(self.terms, pairwise(self.weight_start), strict=True):
+            shape = [self.variables[n].n_states for n in term.scope] if term.basis is None else [b - a]
+            result[term.scope] = weights[a:b].reshape(shape)
+        return result
+
+    def design(self, names: Sequence[str], keys: Ints) -> Any:
+        """b(x) of joint states x, by their flat indices in a table over `names`: states × weights, sparse."""
+        from scipy.sparse import csr_array, hstack
+
+        shape = [self.variables[n].n_states for n in names]
+        codes = dict(zip(names, np.unravel_index(keys, shape), strict=True))
+        blocks = []
+        for term in self.terms:
+            own = [self.variables[n].n_states for n in term.scope]
+            cell = np.ravel_multi_index([codes[n] for n in term.scope], own)
+            if term.basis is None:
+                blocks.append(csr_array((np.ones(len(keys)), cell, np.arange(len(keys) + 1)), shape=(len(keys), prod(own))))
+            else:
+                blocks.append(csr_array(term.basis[cell]))
+        return csr_array(hstack(blocks))
+
+    def centred_weights(self, log_tables: Array) -> Array:
+        """The weights that make these tables, up to a constant, and sum to zero over each axis. The part of a table that belongs
+        to a set of variables is found by inclusion and exclusion over its means: centring along each axis of the set, the mean
+        along every other."""
+        if any(t.basis is not None for t in self.terms):
+            return self._solve(log_tables)
+        if not np.isfinite(log_tables).all():
+            raise FitError("some cells are impossible: their weights are −∞, and no other weights are unique")
+        place = {t.scope: k for k, t in enumerate(self.terms)}
+        weights = np.zeros(self.n_weights)
+        for scope, table in zip(self.scopes, self.tables(log_tables), strict=True):
+            parts: dict[Names, Array] = {(): table}
+            for name in reversed(scope):  # from the last axis on, so that axes that remain keep their numbers
+                axis = scope.index(name)
+                halves: dict[Names, Array] = {}
+                for kept, part in parts.items():
+                    mean = part.mean(axis=axis, keepdims=True)
+                    halves[kept] = mean
+                    halves[(name, *kept)] = part - mean
+                parts = halves
+            for kept, part in parts.items():
+                if kept:
+                    k = place[kept]
+                    weights[self.weight_start[k] : self.weight_start[k + 1]] += part.reshape(-1)
+        return weights
+
+    def _solve(self, log_tables: Array) -> Array:
+        """The same where terms have bases of their own, by least squares: what each says of each set of variables adds up."""
+        subsets = {t for s in self.scopes for k in range(1, len(s) + 1) for t in combinations(s, k)}
+        plain = Terms(self.variables, [Term(t) for t in sorted(subsets)], self.scopes)
+        columns = [plain.centred_weights(column) for column in self.matrix.toarray().T]
+        return np.asarray(np.linalg.lstsq(np.column_stack(columns), plain.centred_weights(log_tables), rcond=None)[0])
+
+    @cached_property
+    def contrasts(self) -> Any:
+        """C: a sparse basis of the weights that sum to zero over each axis, weights × free parameters, orthonormal columns."""
+        from scipy.linalg import helmert
+        from scipy.sparse import block_diag, csr_array, kron
+
+        blocks = []
+        for term in self.terms:
+            if term.basis is None:
+                helmerts = [csr_array(helmert(self.variables[n].n_states).T) for n in term.scope]
+                blocks.append(reduce(kron, helmerts))
+            else:
+                blocks.append(csr_array(np.eye(term.basis.shape[1])))
+        return csr_array(block_diag(blocks))
+
+
+def smallest_covers(scopes: Sequence[Names], sets: Sequence[Names], sizes: Sequence[int] | Ints) -> tuple[int, ...]:
+    """Of each scope the smallest of some sets that has all of it, the first of equals."""
+    holding: dict[str, list[int]] = {}
+    for k, own in enumerate(sets):
+        for name in own:
+            holding.setdefault(name, []).append(k)
+    return tuple(min((k for k in holding[s[0]] if set(s) <= set(sets[k])), key=lambda k: (sizes[k], k)) for s in scopes)

@@ -15,10 +15,9 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.errors import ModelError, StatisticsError, TooLarge, listing
-from suffice.inference.finite.junction_tree import FactorTree
-from suffice.inference.finite.network import NONE, Array
+from suffice.inference.finite.network import Array
+from suffice.models.undirected.factor import Terms
 from suffice.models.undirected.markov_parts import MarkovParts
-from suffice.models.undirected.terms import Terms
 from suffice.objectives import Likelihood, MaxEntropy
 from suffice.output.display import OneTable
 from suffice.statistics import Counts, Statistics
@@ -153,10 +152,7 @@ def standard_errors(net: MarkovParts) -> Array:
 
 def _curvature(terms: Terms, net: MarkovParts, contrasts: Array) -> Array:
     """∂ E[features] / ∂ free parameters: weights × free parameters. Factors beyond those of the model are a base measure."""
-    number, own, base = {n: i for i, n in enumerate(terms.names)}, terms.network(), net.factors[len(terms.scopes) :]
-    more = [([number[n] for n in f.names], NONE, np.ones(f.log.shape)) for f in base]
-    tree = FactorTree(own.with_factors(more) if more else own, f"{len(terms.names)} variables")
-    fixed = np.concatenate([np.zeros(0), *(f.log.reshape(-1) for f in base)])
+    tree, fixed = terms.tree(net.factors[len(terms.scopes) :])
     k = contrasts.shape[1]
     if 2.0 * k * tree.n_cells > MAX_WORK:
         raise TooLarge(f"standard errors of {k:,} parameters need {2 * k:,} runs of a tree of {tree.n_cells:.3g} cells: too many")

@@ -18,10 +18,9 @@ from suffice.graphs import Graph
 from suffice.inference.finite.network import Array
 from suffice.models.parts.closed_forms import as_closed_form
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.undirected.factor import Factor, checked_factors, eliminate
+from suffice.models.undirected.factor import Factor, Terms, checked_factors, eliminate
 from suffice.models.undirected.features import Features, UndirectedModel
 from suffice.models.undirected.log_linear import Ising, LogLinear, Names
-from suffice.models.undirected.terms import Terms
 from suffice.models.undirected.twin import UndirectedParts
 from suffice.output.display import Rows, and_more
 from suffice.statistics import Request, Statistics
@@ -40,12 +39,7 @@ FactorsLike: TypeAlias = (
 
 
 class MarkovParts(UndirectedParts):
-    """A Markov network as questions take it. `MarkovNet` asks them.
-
-    >>> x, y = Finite("x", ["no", "yes"]), Finite("y", ["no", "yes"])
-    >>> MarkovParts({("x", "y"): [[1.0, 0.0], [0.0, 1.0]]}, variables=[x, y]).graph
-    Graph('x -- y')
-    """
+    """A Markov network as questions take it. `MarkovNet` asks them."""
 
     file_kind: ClassVar[str] = "markov_net"
     variables: Mapping[str, Finite]

@@ -95,7 +95,6 @@ class VisibleColumns:
         return variable
 
     def encode(self, block: Block) -> Floats:
-        """The units of each row."""
         parts = list(self.parts(block, max(1, block.n_rows)))
         return parts[0] if parts else np.empty((0, self.units.n), np.float32)
 

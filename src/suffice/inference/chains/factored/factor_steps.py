@@ -50,7 +50,6 @@ class StepFactor:
         return np.asarray(np.exp(self.logs - self.tops))
 
     def rows(self, steps: Ints) -> Ints:
-        """Which table each of these steps has."""
         return steps if self.codes is None else self.codes[steps].astype(np.int64)
 
     def table(self, steps: Ints, shape: Sequence[int], *, logs: bool) -> Array:
@@ -71,16 +70,7 @@ class FactorSteps:
     """Sequences whose steps are programs: sequence q has the steps starts[q] … starts[q + 1] − 1.
 
     Variables have `sizes`; `old` are those that the past is known by, `kept` the same one step on. `active` are the numbers of
-    the factors of a step, by its phase. Before the first step all variables are 0, or as `before` says (a table over `old`).
-
-    >>> same = np.zeros(2, np.int32)
-    >>> enter = StepFactor((0,), np.log([[0.5], [0.5]]), same)
-    >>> move = StepFactor((1, 0), np.log([[0.9], [0.1], [0.1], [0.9]]), same)
-    >>> seen = StepFactor((0,), np.log([[0.9, 0.2], [0.1, 0.8]]), np.array([0, 1], np.int32))
-    >>> steps = FactorSteps(np.array([0, 2]), np.array([0, 1]), (2, 2), (1,), (0,), (enter, move, seen), ((0, 2), (1, 2)))
-    >>> steps.n_steps, steps.programs[1].cost
-    (2, 6)
-    """
+    the factors of a step, by its phase. Before the first step all variables are 0, or as `before` says (a table over `old`)."""
 
     starts: Ints
     phase: Ints
@@ -160,7 +150,6 @@ class LaneGroup(NamedTuple):
 
 ROOM = 2**22
 """Cells that are kept of what is known before steps: 32 MiB."""
-
 SMALLEST = -690.0
 """The logarithm of a product that a double still holds."""
 

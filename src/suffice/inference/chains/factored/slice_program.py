@@ -75,7 +75,6 @@ class SliceProgram:
         return SliceProgram(sizes, tuple(making.scopes), tuple(making.operations), making.cost, making.largest, making.widest)
 
     def cells(self, scope: Iterable[int]) -> int:
-        """The size of a table over these variables."""
         return prod(self.sizes[v] for v in scope)
 
     @property
@@ -97,7 +96,6 @@ class _Making:
         return prod(self.sizes[v] for v in scope)
 
     def having(self, v: int) -> list[int]:
-        """The tables that have a variable."""
         return [r for r in self.open if v in self.scopes[r]]
 
     def sum_out(self, v: int) -> None:

@@ -1,4 +1,4 @@
 """Hidden numbers that move linearly: Kalman's filter and smoother.
 
-It uses kernels. Start with `linear_steps`, then `gaussian`.
+It uses kernels. Start with `kalman`, then `gaussian`.
 """

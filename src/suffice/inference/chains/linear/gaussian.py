@@ -9,15 +9,13 @@ import numpy as np
 
 from suffice.errors import ModelError
 from suffice.inference.chains.linear import kalman
-from suffice.inference.chains.linear.linear_steps import Array, Ints, LinearSteps
+from suffice.inference.chains.linear.kalman import Array, Ints, LinearSteps
 from suffice.inference.chains.linear.steady import smooth_pattern, steady_table
 
 AT_ONCE = 2**22
 """Draws are made in batches of about this many numbers."""
-
 FEWEST = 2048
 """Sequences of a pattern with fewer steps in all are smoothed one by one."""
-
 NEGLIGIBLE = 1e-30
 """A state that changes by less than this, if what its sequence started from changes by 1, does not depend on it."""
 
@@ -49,14 +47,7 @@ class ExpectedStates(NamedTuple):
 def filter_states(steps: LinearSteps, after: tuple[Array, ...] | None = None) -> LinearStates:
     """Filter: each state given the outputs up to it. `after` is `last` of what came before these steps.
 
-    A forecast is what the filter says of steps whose outputs are all missing:
-
-    >>> past = LinearSteps([0, 1], [0], [[[0.0]]], [[[1.0]]], [[0.0]], [[3.0]], [[[1.0]]], [[1.0]])
-    >>> future = LinearSteps([0, 2], [0, 0], [[[1.0]]], [[[1.0]]], [[0.0]], [[np.nan]] * 2, [[[1.0]]], [[1.0]])
-    >>> found = filter_states(future, filter_states(past).last)
-    >>> found.means.ravel(), found.covariances.ravel()
-    (array([1.5, 1.5]), array([1.5, 2.5]))
-    """
+    A forecast is what the filter says of steps whose outputs are all missing:"""
     n, m = len(steps.codes), steps.m
     last = tuple(np.array(x) for x in (kalman.states_before(steps, len(steps.starts) - 1) if after is None else after))
     columns, before = last[0].shape[1], last[3].copy()

@@ -12,15 +12,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from suffice.inference.chains.linear.kalman import Innovations, Wanted, filter_room, flat_start, no_innovations, smooth_some
-from suffice.inference.chains.linear.linear_steps import Array, Ints, LinearSteps, StepPattern
+from suffice.inference.chains.linear.kalman import (
+    Array,
+    Innovations,
+    Ints,
+    LinearSteps,
+    StepPattern,
+    Wanted,
+    filter_room,
+    flat_start,
+    no_innovations,
+    smooth_some,
+)
 
 SETTLED = 1e-13
 """The relative change, until it stops, at which a covariance is taken to stay."""
-
 FADED = 1e-8
 """What a step knows of another that it is taken to have forgotten in covariances, where this comes squared; in means, squared."""
-
 LANES, PIECE = 32, 1024
 """So many pieces of sequences are worked on side by side, of about so many steps if they can be cut."""
 
