@@ -12,7 +12,7 @@ import suffice as sf
 from suffice.exponential import Beta, Binomial, Gamma
 from suffice.families import family_of, has_family, regressions_among
 from suffice.families.categorical import Table, TableNode
-from suffice.families.chosen.exponential_node import ExponentialNode
+from suffice.families.chosen.exponential_node import ExponentialNode, PoissonNode, PoissonRates
 from suffice.families.chosen.node_kinds import ParameterPrior, distribution_of, kind_of
 from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.design import columns_of, configurations, shrunk, terms
@@ -21,7 +21,6 @@ from suffice.families.hierarchical.hierarchical import common
 from suffice.families.hierarchical.logistic_normal import JointBelief, LogisticBelief
 from suffice.families.named_families import as_families, for_search, with_chosen
 from suffice.families.parameter_draws import Coefficients, DrawnGaussian, DrawnTable, dirichlet_shares, gamma_quantiles
-from suffice.families.poisson import PoissonNode, PoissonRates
 from suffice.families.priors.empirical_bayes import best_number, common_strength, highest, highest_point, pool_rows
 from suffice.families.priors.number_priors import MeanBelief
 from suffice.families.priors.priors import PriorsByNode, as_prior, same_rows, suitable

@@ -18,8 +18,8 @@ import suffice as sf
 from suffice.engines.data import Data
 from suffice.errors import SufficeNote
 from suffice.families.categorical import Table
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.design import Pass
-from suffice.families.poisson import PoissonRates
 from suffice.incomplete.expected import completions, expected_moments
 from suffice.incomplete.expected.completions import CodedRows, FiniteCompletions, ReduceRows, condense_rows, theta_of
 from suffice.incomplete.expected.expectations import IncompleteRows, spread

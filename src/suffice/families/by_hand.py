@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from suffice.errors import ModelError, listing, nearest
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import terms
-from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.cpd import Array, Cpd, as_numbers, split
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics.counts import checked_cells, sizes

@@ -199,16 +199,17 @@ def shrunk(parents: Sequence[Variable]) -> Array:
 
 
 class Sums(NamedTuple):
-    """What one pass over rows says at some parameters: Σ w ℓ, its gradient, its curvature, Σ w (y − μ)²/V(μ), Σ w.
+    """What one pass over rows says at some parameters: Σ w ℓ, its gradient, its curvature, Σ w (y − μ)²/V(μ), Σ w; of many
+    regressions, the first axis of each.
 
     ℓ is the log-likelihood of a row at dispersion 1 less that where a row has a predictor of its own: −½ of its deviance.
     """
 
-    log_likelihood: float
+    log_likelihood: Any
     gradient: Array
     hessian: Array
-    pearson: float
-    weight: float
+    pearson: Any
+    weight: Any
 
 
 class Summary(NamedTuple):

@@ -213,15 +213,19 @@ def gather(
             f"{Remedy('gather(data, max_parents=2)', 'suffice gather --max-parents 2')}; "
             f"{argument('dry_run')} and {argument('memory_limit')} are of the latter"
         )
-    scopes = None if isinstance(dag, Dag) else _undirected_sets(dag)
+    scopes: tuple[tuple[str, ...], ...] | None = None  # the tables that an undirected graph or model needs
+    model: Any = dag
+    if isinstance(dag, Graph) or Graph.is_text(dag):
+        scopes = Graph(model).cliques()
+    elif not isinstance(dag, Dag):
+        scopes = getattr(getattr(model, "model", model), "scopes", None)
     if max_parents is not None and (scopes is not None or isinstance(data, Sequences)):
         raise FitError(f"{argument('max_parents')} goes with a directed graph of rows, or without a graph")
     if isinstance(data, Sequences):
         return gather_steps(data, dag)
     if scopes is not None:
         return gather_scopes(data, scopes)
-    model: Any = dag  # what is left has to make a Dag, or is refused by it
-    graph = Dag(model)
+    graph = Dag(model)  # what is left has to make a Dag, or is refused by it
     rows = scan(data)
     for node in graph.nodes:
         if node not in rows.columns and node.partition("[-")[0] in rows.columns:
@@ -243,14 +247,6 @@ def gather(
     if max_parents is not None:
         return gather_every_family(rows, max_parents, memory_limit=memory_limit, also=wanted)
     return rows.gather(wanted)
-
-
-def _undirected_sets(model: Any) -> tuple[tuple[str, ...], ...] | None:
-    """The sets of variables whose tables an undirected graph or model needs; None of what is directed."""
-    if isinstance(model, Graph) or Graph.is_text(model):
-        return Graph(model).cliques()
-    scopes: tuple[tuple[str, ...], ...] | None = getattr(getattr(model, "model", model), "scopes", None)
-    return scopes
 
 
 def gather_scopes(data: Any, scopes: Iterable[tuple[str, ...]]) -> Statistics:

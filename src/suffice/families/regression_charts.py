@@ -25,8 +25,8 @@ from suffice.errors import FitError
 from suffice.exponential.normals.lines import independent
 from suffice.families.categorical import Table
 from suffice.families.charts import Array, Chart, Flags, GaussianChart, TableChart
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics import Moments

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from suffice.errors import FitError, nearest
+from suffice.errors import FitError
 from suffice.errors.remedies import NUMBER_PRIORS, Remedy
 from suffice.exponential.normals.normal import Normal
 from suffice.exponential.normals.normal_known import NormalKnownVariance
 from suffice.exponential.protocol.statistic import Centred
-from suffice.families.poisson import PoissonNode
+from suffice.families.chosen.exponential_node import PoissonNode
 from suffice.families.protocol.family import Array, Interval, Prior, PriorBelief, check_positive, is_number, split
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Count, Finite, Real, Variable
@@ -199,9 +199,7 @@ class KnownVariance(Prior):
                 raise FitError(f"the mean of KnownVariance is a finite number, or given by node, {{'y': 2.5}}, not {self.mean!r}")
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> KnownVariance:
-        for name in (n for given in (self.variance, self.mean, self.spread) if isinstance(given, Mapping) for n in given):
-            if name not in variables:
-                raise FitError(f"KnownVariance speaks of {name!r}, which is not in the graph{nearest(name, variables)}")
+        self.refuse_unknown_nodes(variables, self.variance, self.mean, self.spread)
         reals = sorted(n for n, v in variables.items() if isinstance(v, Real))
         return with_defaults(self, reals, statistics, mean=own_mean, spread=own_variance)
 

@@ -302,7 +302,7 @@ class Glm(Named, EmSteps):
 
     def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
         """Σ w ln p(y) from the sums."""
-        return s.log_likelihood + summary.base
+        return float(s.log_likelihood + summary.base)
 
     def base(self, y: Array, n: Array) -> Array:
         """ln p(y) at the η that fits a row alone: without what a dispersion adds, where there is one."""

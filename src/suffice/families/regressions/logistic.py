@@ -127,15 +127,11 @@ class Logistic(OfStates):
         from those before it stays where it is."""
         s = Working(*statistic)
         kept = np.flatnonzero(independent(self._half(cpd, s), cpd.child.name))  # the intercept is the first
-        moved, gain = self._bounded_step(cpd, s, kept)
+        G, moved = self._gradient(cpd, s), np.zeros_like(s.gradient)  # to the top of the bound, and what that gains at least
+        moved[:, kept] = _solve_positive(self._half(cpd, s)[np.ix_(kept, kept)], (G + G.sum(axis=0))[:, kept].T).T
+        gain = 0.5 * float(np.sum(G * moved))
         further, more = self._damped_step(cpd, s, kept) if s.hessian.size else (moved, gain)
         return _after_step(cpd, further if more > gain else moved, s.scatter)
-
-    def _bounded_step(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
-        """The step to the top of the bound, and what it gains at least."""
-        G, moved = self._gradient(cpd, s), np.zeros_like(s.gradient)
-        moved[:, kept] = _solve_positive(self._half(cpd, s)[np.ix_(kept, kept)], (G + G.sum(axis=0))[:, kept].T).T
-        return moved, 0.5 * float(np.sum(G * moved))
 
     def _damped_step(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """As much of the Newton step as is safe, and what it gains at least: nothing where its digits are in doubt."""
@@ -152,7 +148,7 @@ class Logistic(OfStates):
 
     def _direction(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """H⁻¹ G in the columns that are kept, and the relative error of that as a solution."""
-        H = s.hessian + self.ridge * np.kron(self.contrasts(cpd.child), shrunk(cpd.parent_variables))
+        H = s.hessian + self.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))
         d, G = np.zeros(len(H)), self._gradient(cpd, s).reshape(-1)
         used = (len(s.scatter) * np.arange(len(s.gradient))[:, None] + kept).reshape(-1)
         with np.errstate(over="ignore", invalid="ignore"):  # where every row is sure, H is next to nothing
@@ -171,8 +167,8 @@ class Logistic(OfStates):
         s = Working(*statistic)
         K = cpd.child.n_states
         H = s.hessian if s.hessian.size else np.kron(np.eye(K - 1) - 1.0 / K, 0.5 * s.scatter)
-        H = H + self.ridge * np.kron(self.contrasts(cpd.child), shrunk(cpd.parent_variables))
-        return self._gradient(cpd, s).reshape(-1), H, float(s.counts.sum())
+        penalty = self.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))
+        return self._gradient(cpd, s).reshape(-1), H + penalty, float(s.counts.sum())
 
     def log_prior(self, cpd: RegressionCpd) -> float:
         """−½ λ tr(E b P bᵀ): what the ridge adds to the objective."""

@@ -15,8 +15,8 @@ from suffice.errors.remedies import declaration
 from suffice.exponential.arithmetic import special
 from suffice.exponential.arithmetic.special import log_gamma_peak, log_poisson_peak
 from suffice.exponential.arithmetic.values import DRAWN, drawable
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.design import Regressors, Summary, Sums, codes_of, predict_rows
-from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm import OfStates, OnePredictor, weighted_sum
 from suffice.families.regressions.regression_cpd import RegressionCpd

@@ -35,8 +35,8 @@ from suffice.errors.remedies import BY_MEAN
 from suffice.exponential.dirichlet import shares_of
 from suffice.exponential.normals.lines import ROUNDING, log_line_prior, prior_lost, regress
 from suffice.families.categorical import Table
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.poisson import PoissonRates
 from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Array, Cpd, Estimate, imagined_rows
 from suffice.incomplete.classes import ClassNormals, ClassRates, ClassTables, JointNormals, SeparateNormals, inverses
