@@ -23,10 +23,7 @@ class ByHand:
     `words` says what it is where a node of another type is refused."""
 
     words: ClassVar[str] = ""
-
-    @property
-    def kind(self) -> type | None:
-        raise NotImplementedError
+    kind: ClassVar[Any]
 
     def declare(self, name: str) -> Any:
         """The variable of a node that only this declares; None if its states must be known."""

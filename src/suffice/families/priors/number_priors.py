@@ -58,7 +58,8 @@ class NormalInverseGammaPrior(Prior):
             check_positive("the variance of NormalInverseGamma", variance)
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalInverseGammaPrior:
-        return with_defaults(self, real_names(variables), statistics, mean=own_mean, variance=own_variance)
+        reals = sorted(n for n, v in variables.items() if not isinstance(v, Finite))
+        return with_defaults(self, reals, statistics, mean=own_mean, variance=own_variance)
 
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Real):
@@ -102,7 +103,7 @@ class NormalWishart(Prior):
         return type(self) is NormalWishart
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalWishart:
-        reals = real_names(variables)
+        reals = sorted(n for n, v in variables.items() if not isinstance(v, Finite))
         n = self.n if self.n is not None else len(reals)
         df = self.df if self.df is not None else float(n + 2)
         if df <= n - 1 or (self.scale is None and df <= n + 1):
@@ -276,10 +277,6 @@ def _imagined_moments(child: Variable, parents: Sequence[Variable], count: float
     names = _numbers(child, parents)
     everywhere = Moments((), names, [0], [count], [mean], [scatter], [df])  # type: ignore[arg-type]
     return everywhere.over(split(parents)[0])
-
-
-def real_names(variables: Mapping[str, Variable]) -> list[str]:
-    return sorted(n for n, v in variables.items() if not isinstance(v, Finite))
 
 
 def with_defaults(prior: P, names: Iterable[str], statistics: Statistics, **of_column: Callable[[Moments], float]) -> P:

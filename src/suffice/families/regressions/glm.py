@@ -284,11 +284,13 @@ class Glm(Named, EmSteps):
 
     def refuse_exact(self, at: Regressors, theta: Array, s: Sums) -> None:
         """Refuse a fit that leaves nothing but rounding of the child, so that there is no dispersion."""
-        left = np.sqrt(s.pearson / s.weight)
-        if left > 1e-6 * explained_deviation(theta, s) + 16.0 * np.finfo(float).eps * self.level(theta):
+        left, H = np.sqrt(s.pearson / s.weight), s.hessian / s.hessian[0, 0]
+        spread = H[1:, 1:] - np.outer(H[1:, 0], H[0, 1:])  # that of the predictor, in units of the deviations that are left
+        explained = np.sqrt(max(theta[1:] @ spread @ theta[1:], 0.0) * s.hessian[0, 0] / s.weight)
+        if left > 1e-6 * explained + 16.0 * np.finfo(float).eps * self.level(theta):
             return
         by = listing([p.name for p in at.parents])
-        why = f"in the data it is a function of {by}" if explained_deviation(theta, s) > left else "its values are all equal"
+        why = f"in the data it is a function of {by}" if explained > left else "its values are all equal"
         out = "give more rows, or leave a parent out" if at.parents else "give more rows"
         raise FitError(f"{at.child.name!r} cannot be fitted: {why}, and its dispersion would be 0; {out}")
 
@@ -431,10 +433,3 @@ class OnePredictor(Glm):
 def weighted_sum(x: Array, w: Array | None) -> float:
     """Σ w x. Not by BLAS, whose own threads get into the way of those of a fold."""
     return float(x.sum() if w is None else np.einsum("i,i", w, x))
-
-
-def explained_deviation(theta: Array, s: Sums) -> float:
-    """The standard deviation of the predictor, in units of the deviation that `pearson` sums the squares of."""
-    H = s.hessian / s.hessian[0, 0]
-    spread = H[1:, 1:] - np.outer(H[1:, 0], H[0, 1:])
-    return float(np.sqrt(max(theta[1:] @ spread @ theta[1:], 0.0) * s.hessian[0, 0] / s.weight))

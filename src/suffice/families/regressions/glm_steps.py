@@ -68,7 +68,10 @@ class EmSteps:
         theta = cpd.layout.shift(cpd.theta, cpd.centre)
         known = self.summary(cpd.child, cpd.parent_variables, columns, weights)
         sums = self.measure(at, theta, columns, weights, **self.pass_options(cpd))
-        return ExpectedSums(sums, known.columns, known.child, self.shape_slopes(at, theta, cpd.dispersion, columns, weights))
+        shape = np.zeros(0)
+        if self.profiled:  # the derivatives by the logarithm of the shape
+            shape = np.asarray(self.of_shape(self.spread, at, theta, 1.0 / cpd.dispersion, columns, weights))
+        return ExpectedSums(sums, known.columns, known.child, shape)
 
     def advance(self, cpd: Any, statistic: tuple[Any, ...]) -> Any:
         """The regression after one step; a column that the rows cannot tell from those before it stays where it is."""
@@ -116,10 +119,6 @@ class EmSteps:
     def pass_options(self, cpd: Any) -> dict[str, float]:
         """What a pass is told besides θ."""
         return {}
-
-    def shape_slopes(self, at: Regressors, theta: Array, dispersion: float, columns: Columns, weights: Array | None) -> Array:
-        """The derivatives by the logarithm of a shape, of a family that has one to climb to."""
-        return np.zeros(0)
 
     def limit_step(self, layout: ParameterLayout, theta: Array, ahead: Array) -> Array:
         """Parameters ahead, or as far on the way to them as parameters may be."""

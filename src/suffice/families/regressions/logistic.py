@@ -51,7 +51,6 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
-from suffice.errors import ModelError
 from suffice.exponential.normals.lines import independent
 from suffice.families.design import ParameterLayout, Regressors, Summary, Sums, read_only, shrunk, terms
 from suffice.families.hierarchical.laplace import log_softmax
@@ -314,10 +313,6 @@ class ProportionalOdds(OfStates):
         now, then = np.diff(theta[layout.levels]), np.diff(ahead[layout.levels])
         shares = np.where(then < 0.1 * now, 0.9 * now / np.where(then < now, now - then, 1.0), 1.0)
         return np.asarray(theta + min(1.0, float(shares.min(initial=1.0))) * (ahead - theta))
-
-    def check_levels(self, child: Finite, levels: Array) -> None:
-        if not np.all(np.diff(levels) > 0):
-            raise ModelError(f"the cut_points of {child.name!r} must rise from each to the next, not {levels}")
 
     def level_names(self, child: Finite) -> list[str]:
         return [f"{a}|{b}" for a, b in pairwise(child.states)]

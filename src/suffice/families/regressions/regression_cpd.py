@@ -104,8 +104,8 @@ class RegressionCpd(Cpd):
             object.__setattr__(self, name, freeze(array) if shape else float(array))
         if not self.dispersion > 0:
             raise ModelError(f"the dispersion of {self.child.name!r} must be above 0, not {self.dispersion!r}")
-        if self.family.ordered:
-            self.family.check_levels(self.child, self.intercept)
+        if self.family.ordered and not np.all(np.diff(self.intercept) > 0):
+            raise ModelError(f"the cut_points of {self.child.name!r} must rise from each to the next, not {self.intercept}")
 
     @property
     def part_names(self) -> tuple[str, ...]:

@@ -236,9 +236,6 @@ class NegativeBinomialLog(_Counts):
     def pass_options(self, cpd: Any) -> dict[str, float]:
         return {"dispersion": cpd.dispersion}
 
-    def shape_slopes(self, at: Regressors, theta: Array, dispersion: float, columns: Columns, weights: Array | None) -> Array:
-        return np.asarray(self.of_shape(self.spread, at, theta, 1.0 / dispersion, columns, weights))
-
     def dispersion_at(self, cpd: Any, s: Sums, shape: Array) -> float:
         """After a Newton step in the logarithm of the shape, of at most a factor of e²; no further than where a Poisson is."""
         slope, curve = shape
