@@ -23,9 +23,8 @@ the same equation, iterated.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -55,21 +54,13 @@ FARTHEST = 345.0
 class Simplex(FamilyAndPrior):
     """What Dirichlet has in common with Beta, the Dirichlet of two shares, of which x is the first."""
 
-    @abstractmethod
-    def _alpha(self, eta: Any = None) -> Array:
-        """α along the last axis, here or at another η."""
-
-    @abstractmethod
-    def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self:
-        """The member with this α."""
-
-    @abstractmethod
-    def _part(self, shares: Any) -> Any:
-        """What is known of each share, of those that x has."""
-
-    @abstractmethod
-    def _vectors(self, value: Any, what: str) -> Array:
-        """Vectors of as many numbers as there are shares."""
+    if TYPE_CHECKING:
+        # α along the last axis, here or at another η, and the member with this α; what is known of each share, of those that x
+        # has; vectors of as many numbers as there are shares.
+        def _alpha(self, eta: Any = None) -> Array: ...
+        def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self: ...
+        def _part(self, shares: Any) -> Any: ...
+        def _vectors(self, value: Any, what: str) -> Array: ...
 
     @property
     def mean(self) -> Any:

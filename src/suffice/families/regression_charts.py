@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.exponential.normals.lines import independent
@@ -71,10 +70,6 @@ class RegressionChart(Chart):
     @property
     def n_plain(self) -> int:
         return self.cpd.layout.size
-
-    @property
-    def sizes(self) -> npt.NDArray[np.intp]:
-        return np.array([self.free.sum()])
 
     @property
     def unit(self) -> Array:
@@ -273,20 +268,12 @@ class RatesChart(Chart):
         return cls(cpd, np.asarray(known, bool).reshape(-1))
 
     @property
-    def sizes(self) -> npt.NDArray[np.intp]:
-        return np.asarray(self.known.astype(np.intp))
-
-    @property
     def unit(self) -> Array:
         """What changes ln p of a row by about one half."""
         return 1.0 / np.sqrt(self.cpd.rates.reshape(-1)[self.known])
 
     def vector(self, cpd: PoissonRates) -> Array:
         return np.log(cpd.rates.reshape(-1)[self.known])
-
-    def with_lines(self, lines: Array) -> list[PoissonRates]:
-        """The rates at each of many settings of the parameters, as `lines_at` has them."""
-        return [PoissonRates(self.cpd.child, self.cpd.parent_variables, line.reshape(self.cpd.rates.shape)) for line in lines]
 
     def lines_at(self, vectors: Array) -> Array:
         """The parameters at many vectors, a line for each configuration: [vectors, configurations, 1]."""
@@ -321,9 +308,6 @@ class RatesChart(Chart):
 
     def lines(self, cpd: PoissonRates) -> Array:
         return np.asarray(cpd.rates.reshape(-1, 1))
-
-    def reshape(self, values: Array) -> Array:
-        return values.reshape(self.cpd.rates.shape)
 
     def label(self, u: int, i: int) -> str:
         where = f" at {describe(int(u), self.cpd.parent_variables)}" if self.cpd.parents else ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -67,6 +67,11 @@ class NodeKind(Named):
     constant: ClassVar[str | None] = None
     """The field that is a known number."""
 
+    if TYPE_CHECKING:
+        # The rows that a conjugate prior imagines, and the sum of their T; the members as scipy has them.
+        def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]: ...
+        def scipy(self, member: Any) -> Any: ...
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "of" in cls.__dict__:
@@ -89,14 +94,6 @@ class NodeKind(Named):
         """ln ∫ p(seen | θ) p(θ | imagined) dθ of each member, but for Σ ln h(x)."""
         prior = self.belief(distribution, *imagined)
         return np.asarray(prior.evidence(distribution.increment(_totals(distribution, *seen)), np.zeros(1)))
-
-    def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]:
-        """The rows that a conjugate prior imagines, and the sum of their T."""
-        raise NotImplementedError
-
-    def scipy(self, member: Any) -> Any:
-        """The members as scipy has them, with `cdf`, `sf` and `ppf`."""
-        raise NotImplementedError
 
     def belief(self, distribution: Any, count: Array, total: Array) -> Any:
         """What is known of the parameters of members side by side after seen and imagined rows, with `mode`, `interval` and

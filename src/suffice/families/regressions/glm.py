@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +94,17 @@ class Glm(Named, EmSteps):
     trials: Any = None
     roles: tuple[str, ...]
     """The parents that it must have, for they have no coefficients: offset and trials."""
+
+    if TYPE_CHECKING:
+        # What a family says: the child's column, of values that it can have; the levels without effects; a draw of each row;
+        # of states ln p of each (the first axis), and the sums where there are several predictors, or one that the kernels do
+        # not know; if it `closes`, the same distribution as a table, a conditional Gaussian or Poisson rates.
+        def values(self, child: Any, columns: Columns) -> npt.NDArray[Any]: ...
+        def first_levels(self, s: Summary) -> Array: ...
+        def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]: ...
+        def log_probs(self, eta: Array) -> Array: ...
+        def sums_of_states(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array) -> Sums: ...
+        def closed_form(self, cpd: Any) -> Any: ...
 
     def __post_init__(self) -> None:
         if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
@@ -173,10 +184,6 @@ class Glm(Named, EmSteps):
 
     log_likelihood = log_evidence = estimate
 
-    def values(self, child: Any, columns: Columns) -> npt.NDArray[Any]:
-        """The child's column as the sums take it, of values that the family can have."""
-        raise NotImplementedError
-
     def exposure(self, columns: Columns) -> tuple[Array, Array]:
         """Trials and offset of each row; empty where the family has none."""
         none = np.empty(0)
@@ -210,10 +217,6 @@ class Glm(Named, EmSteps):
         """Refuse data without an estimate, as far as its sums show."""
         if not s.weight > 0:
             raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
-
-    def first_levels(self, s: Summary) -> Array:
-        """The levels without effects, from the mean of the child."""
-        raise NotImplementedError
 
     def measure(
         self,
@@ -260,10 +263,6 @@ class Glm(Named, EmSteps):
         rows = read_only(y.astype(np.float64, copy=False)), read_only(n), read_only(offset), read_only(w), read_only(theta)
         regression_sums(X, *rows, self.response, 1.0 / dispersion, expected, gradient, hessian, totals)
         return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
-
-    def sums_of_states(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array) -> Sums:
-        """The same of a family of states that has several predictors, or one that the kernels do not know."""
-        raise NotImplementedError
 
     def penalty(self, at: Regressors) -> Array:
         """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
@@ -344,21 +343,9 @@ class Glm(Named, EmSteps):
         levels, slopes = theta[layout.levels].reshape(layout.intercept), theta[layout.slopes].reshape(layout.coefficients)
         return RegressionCpd(child, parents, self, levels, slopes, dispersion, **rest)
 
-    def log_probs(self, eta: Array) -> Array:
-        """ln p of each state of a finite child (the first axis) at η."""
-        raise NotImplementedError
-
     def log_probs_at(self, levels: Any, eta: Array) -> Array:
         """The same, where the intercepts keep digits that η may have lost."""
         return self.log_probs(eta)
-
-    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """A draw of each row."""
-        raise NotImplementedError
-
-    def closed_form(self, cpd: Any) -> Any:
-        """The same distribution as a table, a conditional Gaussian or Poisson rates, if it `closes`."""
-        raise NotImplementedError
 
 
 class OfStates(Glm):
@@ -398,6 +385,14 @@ class OnePredictor(Glm):
 
     single: ClassVar[bool] = True
 
+    if TYPE_CHECKING:
+        # What a response says of rows at η: E[y] (of one trial), the variance of y (of all trials), and its distribution.
+        def link(self, mean: float) -> float: ...
+        def mean(self, eta: Array) -> Array: ...
+        def variance(self, eta: Array, dispersion: float, n: Array) -> Array: ...
+        def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array: ...
+        def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any: ...
+
     def rename(self, names: Mapping[str, str]) -> Any:
         return self if self.offset is None else replace(self, offset=names[self.offset])
 
@@ -409,25 +404,6 @@ class OnePredictor(Glm):
 
     def first_levels(self, s: Summary) -> Array:
         return np.array([self.link(float(s.child[-1]) / s.trials) - s.offset / s.weight])
-
-    def link(self, mean: float) -> float:
-        raise NotImplementedError
-
-    def mean(self, eta: Array) -> Array:
-        """E[y] (of one trial) at η."""
-        raise NotImplementedError
-
-    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
-        """The variance of y (of all trials) at η."""
-        raise NotImplementedError
-
-    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
-        """The distribution of a number of each row, as `scipy.stats` has it."""
-        raise NotImplementedError
-
-    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
-        """ln p(y | η) of each row."""
-        raise NotImplementedError
 
 
 def weighted_sum(x: Array, w: Array | None) -> float:

@@ -42,6 +42,9 @@ class EmSteps:
         def __getattr__(self, name: str) -> Any:
             """What a regression has: see `suffice.families.regressions.glm`."""
 
+        # Of a family that has a dispersion, the first and second derivatives of Σ w ln p by its logarithm.
+        def dispersion_slopes(self, cpd: Any, s: Sums, shape: Array) -> tuple[float, float]: ...
+
     def start(self, child: Variable, parents: Sequence[Variable], known: Summary) -> Any:
         """No effects, and the level that the mean of the child has."""
         self.check(child, parents)
@@ -104,10 +107,6 @@ class EmSteps:
         slope, curve = self.dispersion_slopes(cpd, s, found.shape)
         mixed = s.gradient[:, None] / d if self.dispersed else np.zeros((len(g), 1))  # of a shape 0 is expected
         return np.append(g, slope), np.block([[H, mixed], [mixed.T, np.array([[-curve]])]]), s.weight
-
-    def dispersion_slopes(self, cpd: Any, s: Sums, shape: Array) -> tuple[float, float]:
-        """The first and second derivatives of Σ w ln p by the logarithm of the dispersion, of a family that has one."""
-        raise NotImplementedError
 
     def log_prior(self, cpd: Any) -> float:
         """−½ θᵀΛθ: what the ridge adds to the objective."""

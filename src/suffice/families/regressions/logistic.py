@@ -130,7 +130,11 @@ class Logistic(OfStates):
         moved[:, kept] = _solve_positive(self._half(cpd, s)[np.ix_(kept, kept)], (G + G.sum(axis=0))[:, kept].T).T
         gain = 0.5 * float(np.sum(G * moved))
         further, more = self._damped_step(cpd, s, kept) if s.hessian.size else (moved, gain)
-        return _after_step(cpd, further if more > gain else moved, s.scatter)
+        layout, best = cpd.layout, further if more > gain else moved
+        theta = layout.shift(layout.shift(cpd.theta, cpd.centre) + best.reshape(-1), -cpd.centre)
+        mean = s.scatter[0, 1:] / s.scatter[0, 0] if s.scatter[0, 0] > 0 else np.zeros_like(cpd.centre)
+        centre = cpd.centre + np.where(terms(cpd.parent_variables).numbers, mean, 0.0)  # to the mean of the numbers
+        return self.cpd(cpd.child, cpd.parent_variables, theta, centre=centre)
 
     def _damped_step(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """As much of the Newton step as is safe, and what it gains at least: nothing where its digits are in doubt."""
@@ -262,16 +266,6 @@ def _solve_positive(A: Array, b: Array) -> Array:
     scale = np.sqrt(diagonal)
     rows = scale[:, None] if b.ndim == 2 else scale
     return np.asarray(np.linalg.solve(A / scale[:, None] / scale, b / rows) / rows)
-
-
-def _after_step(cpd: RegressionCpd, moved: Array, scatter: Array) -> RegressionCpd:
-    """The regression after a step in centred columns, its centre moved to the mean of the numbers."""
-    layout = cpd.layout
-    theta = layout.shift(layout.shift(cpd.theta, cpd.centre) + moved.reshape(-1), -cpd.centre)
-    mean = scatter[0, 1:] / scatter[0, 0] if scatter[0, 0] > 0 else np.zeros_like(cpd.centre)
-    centre = cpd.centre + np.where(terms(cpd.parent_variables).numbers, mean, 0.0)
-    own: RegressionCpd = cpd.family.cpd(cpd.child, cpd.parent_variables, theta, centre=centre)
-    return own
 
 
 @dataclass(frozen=True)
