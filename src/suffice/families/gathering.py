@@ -74,16 +74,6 @@ class GatheredSize(OneTable):
         """About what all of it takes in memory."""
         return 8 * self.numbers + PER_ENTRY * self.entries
 
-    def check(self, limit: float) -> None:
-        """Refuse what would take more than so many bytes."""
-        if self.bytes > limit:
-            raise TooLarge(
-                f"statistics of all families of {self.n_variables:,} variables with up to {self.max_parents} parents would be "
-                f"{self.entries:,} tables of {self.numbers:,} numbers, {bytes_in_words(float(self.bytes))}, and may take "
-                f"{bytes_in_words(limit)}; gather for fewer parents ({name_of('max_parents')}), fewer columns, or allow more "
-                f"({name_of('memory_limit')})"
-            )
-
     def to_dict(self) -> dict[str, Any]:
         """The numbers by name, for JSON."""
         return asdict(self) | {"bytes": self.bytes}
@@ -121,7 +111,13 @@ def gather_every_family(
     size = GatheredSize.of(variables, min(most, len(names) - 1))
     if dry_run:
         return size
-    size.check(MOST_BYTES if memory_limit is None else bytes_of(memory_limit))
+    limit = MOST_BYTES if memory_limit is None else bytes_of(memory_limit)
+    if size.bytes > limit:
+        raise TooLarge(
+            f"statistics of all families of {size.n_variables:,} variables with up to {size.max_parents} parents would be "
+            f"{size.in_words()}, and may take {bytes_in_words(limit)}; gather for fewer parents ({name_of('max_parents')}), "
+            f"fewer columns, or allow more ({name_of('memory_limit')})"
+        )
     rows.require_complete(names)
     gathered: Statistics = rows.gather([*requests_of_every_family(variables, size.max_parents), *also])
     return gathered

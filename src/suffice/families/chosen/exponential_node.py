@@ -26,7 +26,7 @@ from suffice.errors import FitError, FormatError, ModelError, StatisticsError, S
 from suffice.errors.remedies import BY_MEAN, CONJUGATE, as_family, of_python
 from suffice.exponential.gamma import Poisson
 from suffice.families.chosen.exponential_cpd import MemberCpd
-from suffice.families.chosen.node_kinds import NodeKind, distribution_of, kind_of
+from suffice.families.chosen.node_kinds import KINDS, NodeKind, distribution_of, kind_of
 from suffice.families.protocol.cpd import frame
 from suffice.families.protocol.family import Array, Estimate, Interval, Mean, Mode, split
 from suffice.inference.finite.network import CountNode
@@ -95,7 +95,7 @@ class ExponentialCpd(MemberCpd):
         """One row per configuration of the parents: its states, the parameters, their 95 % intervals where there are some."""
         header, rows = self._rows(self._n_rows())
         columns = {h: [row[i] for row in rows] for i, h in enumerate(header)}
-        if self.imagined is not None and self.seen is not None:
+        if self.has_posterior:
             for name, (lower, upper) in self.interval().items():
                 columns |= {f"{name} lower": lower.reshape(-1).tolist(), f"{name} upper": upper.reshape(-1).tolist()}
         return frame(columns)
@@ -141,9 +141,7 @@ class ExponentialNode:
 
     @property
     def kind(self) -> NodeKind:
-        kind = kind_of(self.distribution)
-        assert kind is not None
-        return kind
+        return KINDS[type(self.distribution)]
 
     @property
     def whole(self) -> bool:

@@ -51,7 +51,7 @@ class PairBeliefs:
         return np.stack([belief.sample(n, rng) for belief in self.each], axis=1)
 
 
-_kinds: dict[type, NodeKind] = {}
+KINDS: dict[type, NodeKind] = {}
 
 
 class NodeKind(Named):
@@ -75,7 +75,7 @@ class NodeKind(Named):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "of" in cls.__dict__:
-            _kinds[cls.of] = cls()
+            KINDS[cls.of] = cls()
 
     def known_number(self, distribution: Any) -> float:
         """The known number; 0 where there is none."""
@@ -235,7 +235,7 @@ class BetaKind(PairKind):
 
 def kind_of(distribution: Any) -> NodeKind | None:
     """The kind of a distribution; None where it cannot be a node."""
-    return _kinds.get(type(distribution))
+    return KINDS.get(type(distribution))
 
 
 def distribution_of(word: str, constants: Mapping[str, float]) -> Any:
