@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from suffice.errors import DataError
+from suffice.errors import DataError, ModelError
 from suffice.exponential import Beta, Dirichlet, Gamma, Normal, Poisson
 from suffice.exponential.arithmetic import special, symmetric, values
 from suffice.exponential.dirichlet import beta_interval, draw_shares, inverse_digamma, others, shares_of
@@ -125,3 +125,8 @@ def test_what_was_not_scanned_is_refused_with_the_call_that_is_right() -> None:
         Normal().gather("rows.csv", "x")
     with pytest.raises(DataError, match=r"ef\.Poisson\(\)\.gather\(sf\.scan\(rows\), 'x'\); not dict"):
         Poisson().gather({"x": [1]}, "x")
+
+
+def test_shapes_that_do_not_fit_are_told_in_words() -> None:
+    with pytest.raises(ModelError, match=r"does not fit together: Poisson of \(2,\) and numbers of \(3,\)"):
+        Poisson([1.0, 2.0]).log_prob([1, 2, 3])

@@ -267,9 +267,8 @@ class Uniform(Observable):
             raise Outside("Uniform is about finite numbers, and", int(np.argwhere(~np.isfinite(x))[0][0]), "is not")
         w = checked_weights(weights, x.shape)
         lower = np.min(np.where(w > 0.0, x, np.inf), axis=0, initial=np.inf)
-        return Extremes(
-            w.sum(axis=0), np.asarray(lower), np.asarray(np.max(np.where(w > 0.0, x, -np.inf), axis=0, initial=-np.inf))
-        )
+        upper = np.max(np.where(w > 0.0, x, -np.inf), axis=0, initial=-np.inf)
+        return Extremes(w.sum(axis=0), np.asarray(lower), np.asarray(upper))
 
     _gather_cells = statistic
 

@@ -141,9 +141,6 @@ def _tell(alike: Sequence[str], apart: Sequence[str]) -> None:
 class Pool:
     """What is pooled: the tables of nodes that correspond, each a family (child, *parents); `group` is the parent that makes
     groups of the rows of one table; without one the nodes themselves are the groups.
-
-    >>> Pool((("outcome", "treatment", "hospital"),), "hospital").others
-    ('treatment',)
     """
 
     families: tuple[tuple[str, ...], ...]
@@ -182,16 +179,7 @@ class Common:
 
 @dataclass(frozen=True)
 class PartialPooling(Prior):
-    """The prior of pooled tables; `prior` speaks for all other nodes.
-
-    >>> hospital, ill = Finite("hospital", ["a", "b", "c"]), Finite("ill", ["no", "yes"])
-    >>> seen = Counts((hospital, ill), [[18, 2], [10, 10], [2, 0]])
-    >>> prior = PartialPooling((Pool((("ill", "hospital"),), "hospital"),), strength=10.0)
-    >>> prior.choose({}, [(ill, [hospital], seen)], Statistics([seen], 42)).imagine(ill, [hospital]).dense().round(1)
-    array([[7.3, 2.7],
-           [7.3, 2.7],
-           [7.3, 2.7]])
-    """
+    """The prior of pooled tables; `prior` speaks for all other nodes."""
 
     types = ("PartialPooling",)
 

@@ -217,18 +217,14 @@ def _working_sums(X: Array, y: npt.NDArray[np.intp], w: Array, cpd: RegressionCp
     residual[y, rows] = rest[y, rows]
     with np.errstate(over="ignore", invalid="ignore"):  # squares beyond the largest double are refused by name in `advance`
         G = (residual[1:] * w) @ X.T
-        S = (X * (w * _curvature(log_p))) @ X.T
+        bound = 1.0  # c(η) = 2 tanh(η/2)/η of two states; of more no sharper bound of this form is known to us
+        if len(log_p) == 2:
+            half = np.maximum(np.abs(log_p[1] - log_p[0]) / 2.0, 1e-9)
+            bound = np.tanh(half) / half
+        S = (X * (w * bound)) @ X.T
         H = _hessian(P, rest, w, X) if curved else np.zeros((0, 0))
         powers = np.square(np.square(np.square(np.square(X)))).sum(axis=1) if curved else np.zeros(len(X))
     return Working(float(w @ log_p[y, rows]), G, S, np.bincount(y, w, len(P)).astype(np.float64), powers, H)
-
-
-def _curvature(log_p: Array) -> Array | float:
-    """c(η) = 2 tanh(η/2)/η of two states; 1 of more, for which no sharper bound of this form is known to us."""
-    if len(log_p) > 2:
-        return 1.0
-    half = np.maximum(np.abs(log_p[1] - log_p[0]) / 2.0, 1e-9)
-    return np.asarray(np.tanh(half) / half)
 
 
 def _hessian(P: Array, rest: Array, w: Array, X: Array) -> Array:
