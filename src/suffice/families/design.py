@@ -336,16 +336,6 @@ class Fitted:
         return f"Fitted({', '.join(f'{n}={getattr(self, n):.10g}' for n in numbers)})"
 
 
-def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> tuple[list[str], list[list[object]]]:
-    """Each term with its standard error, z (or t) = estimate/error, the p-value of that, and its 95 % interval."""
-    error, student = fitted.standard_errors, np.isfinite(fitted.df)
-    z = np.divide(estimate, error, out=np.full(len(error), np.nan), where=error > 0)
-    p = 2.0 * (sc.stdtr(fitted.df, -np.abs(z)) if student else sc.ndtr(-np.abs(z)))
-    columns = (c.tolist() for c in (estimate, error, z, p, *fitted.interval(estimate, 0.95)))
-    header = ["term", "estimate", "standard error", "t" if student else "z", "p", "lower", "upper"]
-    return header, [list(row) for row in zip(names, *columns, strict=True)]
-
-
 def needs_rows(child: Variable) -> FitError:
     return FitError(
         f"{child.name!r} is a regression, whose likelihood is not a function of counts and moments: it needs the rows"

@@ -257,8 +257,8 @@ class RatesChart(Chart):
     @classmethod
     def of(cls, cpd: PoissonRates, seen: Moments, imagined: Any, how: Estimate, boundary: float) -> RatesChart:
         every = np.ones(cpd.rates.size, bool)
-        prior = None if imagined is None else _events(imagined, every)
-        chart = cls(cpd, every, None if prior is None else Events(prior.events - how.less, prior.rows))
+        prior = None if imagined is None else cls(cpd, every).weigh(imagined)
+        chart = cls(cpd, every, None if prior is None else prior._replace(events=prior.events - how.less))
         weighed, rates = chart.weigh(seen), cpd.rates.reshape(-1)
         return cls(cpd, (rates > boundary) & (weighed.rows > boundary), chart.imagined)
 
@@ -282,10 +282,11 @@ class RatesChart(Chart):
         return own
 
     def weigh(self, seen: Moments) -> Events:
-        s = _events(seen, self.known)
+        s = seen.at(np.flatnonzero(self.known))
+        events, rows = s.count * s.mean[:, -1], s.count
         if self.imagined is None:
-            return s
-        return Events(s.events + self.imagined.events[self.known], s.rows + self.imagined.rows[self.known])
+            return Events(events, rows)
+        return Events(events + self.imagined.events[self.known], rows + self.imagined.rows[self.known])
 
     def score(self, cpd: PoissonRates, s: Events) -> Array:
         return np.asarray(s.events - s.rows * cpd.rates.reshape(-1)[self.known])
@@ -312,12 +313,6 @@ class RatesChart(Chart):
     def label(self, u: int, i: int) -> str:
         where = f" at {describe(int(u), self.cpd.parent_variables)}" if self.cpd.parents else ""
         return f"rate of {self.cpd.child.name!r}{where}"
-
-
-def _events(moments: Moments, known: Flags) -> Events:
-    """Σ y and the rows of each configuration in `known`."""
-    s = moments.at(np.flatnonzero(known))
-    return Events(s.count * s.mean[:, -1], s.count)
 
 
 def chart_of(cpd: Cpd) -> Any:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.errors import FitError, FormatError, nearest
 from suffice.errors.remedies import ANY_PRIOR, Remedy
@@ -37,7 +36,6 @@ from suffice.registry import Named, find_type, type_of
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Finite, Variable
 
-Codes = npt.NDArray[np.integer[Any]]
 Statistic = Counts | Moments
 
 

@@ -138,27 +138,22 @@ class Logistic(OfStates):
 
     def _damped_step(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """As much of the Newton step as is safe, and what it gains at least: nothing where its digits are in doubt."""
-        try:
-            d, error = self._direction(cpd, s, kept)
-        except np.linalg.LinAlgError:
-            return np.zeros_like(s.gradient), -np.inf
-        with np.errstate(over="ignore", invalid="ignore"):
-            M, slope = _widest(cpd, s, d), float(np.sum(self._gradient(cpd, s) * d))
-        if not (np.isfinite(M) and M > 0 and slope > 0 and error < 1e-6):
-            return np.zeros_like(d), -np.inf
-        t = np.log1p(M) / M
-        return t * d, slope * (t - (1.0 - t) / M)
-
-    def _direction(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
-        """H⁻¹ G in the columns that are kept, and the relative error of that as a solution."""
         H = s.hessian + self.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))
-        d, G = np.zeros(len(H)), self._gradient(cpd, s).reshape(-1)
-        used = (len(s.scatter) * np.arange(len(s.gradient))[:, None] + kept).reshape(-1)
-        with np.errstate(over="ignore", invalid="ignore"):  # where every row is sure, H is next to nothing
-            d[used] = _solve_positive(H[np.ix_(used, used)], G[used])
-            scale = np.sqrt(np.diag(H)[used])
-            error, size = (float(np.linalg.norm(v[used] / scale)) for v in (H @ d - G, G))
-        return d.reshape(s.gradient.shape), error / size if size else 0.0
+        G, d = self._gradient(cpd, s), np.zeros(len(H))
+        used = (len(s.scatter) * np.arange(len(G))[:, None] + kept).reshape(-1)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # where every row is sure, H is next to nothing
+                d[used] = _solve_positive(H[np.ix_(used, used)], G.reshape(-1)[used])
+                scale = np.sqrt(np.diag(H)[used])
+                off, size = (float(np.linalg.norm(v[used] / scale)) for v in (H @ d - G.reshape(-1), G.reshape(-1)))
+                step = d.reshape(G.shape)
+                M, slope = _widest(cpd, s, step), float(np.sum(G * step))
+        except np.linalg.LinAlgError:
+            return np.zeros_like(G), -np.inf
+        if not (np.isfinite(M) and M > 0 and slope > 0 and (off / size if size else 0.0) < 1e-6):
+            return np.zeros_like(G), -np.inf
+        t = np.log1p(M) / M
+        return t * step, slope * (t - (1.0 - t) / M)
 
     def _half(self, cpd: RegressionCpd, s: Working) -> Array:
         """The bound of one predictor: E, which the ridge takes as 1 of two states, is ½ of them in the bound."""
@@ -222,21 +217,15 @@ def _working_sums(X: Array, y: npt.NDArray[np.intp], w: Array, cpd: RegressionCp
             half = np.maximum(np.abs(log_p[1] - log_p[0]) / 2.0, 1e-9)
             bound = np.tanh(half) / half
         S = (X * (w * bound)) @ X.T
-        H = _hessian(P, rest, w, X) if curved else np.zeros((0, 0))
+        q, K = (len(X), len(P)) if curved else (0, 1)
+        H = np.empty(((K - 1) * q, (K - 1) * q))  # minus the second derivatives, a block for each pair of states but the first
+        for k in range(K - 1):
+            for j in range(k + 1):
+                block = (X * (w * P[k + 1] * (rest[k + 1] if j == k else -P[j + 1]))) @ X.T
+                H[k * q : (k + 1) * q, j * q : (j + 1) * q] = block
+                H[j * q : (j + 1) * q, k * q : (k + 1) * q] = block.T
         powers = np.square(np.square(np.square(np.square(X)))).sum(axis=1) if curved else np.zeros(len(X))
     return Working(float(w @ log_p[y, rows]), G, S, np.bincount(y, w, len(P)).astype(np.float64), powers, H)
-
-
-def _hessian(P: Array, rest: Array, w: Array, X: Array) -> Array:
-    """Minus the second derivatives, a block for each pair of states but the first."""
-    K, q = len(P), len(X)
-    H = np.empty(((K - 1) * q, (K - 1) * q))
-    for k in range(K - 1):
-        for j in range(k + 1):
-            block = (X * (w * P[k + 1] * (rest[k + 1] if j == k else -P[j + 1]))) @ X.T
-            H[k * q : (k + 1) * q, j * q : (j + 1) * q] = block
-            H[j * q : (j + 1) * q, k * q : (k + 1) * q] = block.T
-    return H
 
 
 def _widest(cpd: RegressionCpd, s: Working, d: Array) -> float:
