@@ -31,7 +31,6 @@ Covariances = Callable[[npt.NDArray[np.intp], npt.NDArray[np.intp]], Array]
 Natural = Array | dict[str, Array]
 """One number for each parameter of a node: an array of the shape of its table, or intercept, coefficients and variance."""
 
-
 ROWS = 1e4
 """A cell with so many times the boundary of expected rows is on it: 1e-4 rows for 1e-8."""
 

@@ -170,7 +170,8 @@ class ExponentialFamily(Observable, ABC):
 
     def predictive(self, prior: Any) -> Any:
         """p(x) = ∫ p(x | θ) prior(θ) dθ: the next observation, the parameters integrated out."""
-        return self._predictive(self._prior(prior))
+        prior = self._prior(prior)
+        return self._predictive(prior)
 
     def _totals(self, x: Any, weights: Any) -> Totals:
         values = np.asarray(x)

@@ -70,8 +70,6 @@ class Mode:
 
 
 Estimate = Mean | Mode
-
-
 S = TypeVar("S", bound=Statistic, contravariant=True)
 
 
