@@ -26,7 +26,6 @@ PLACES: dict[str, dict[str, str]] = {
     "cpds": {
         "families.categorical": "",
         "families.conditional_gaussian": "",
-        "families.poisson": "",
         "families.chosen.exponential_node": "",
         "families.regressions.regression_cpd": "",
     },

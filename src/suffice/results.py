@@ -1,6 +1,7 @@
 """Results: the classes that calls return, for type hints and `isinstance`; nobody makes them by hand."""
 
-from suffice.families.poisson import NegativeBinomial, PoissonRates
+from suffice.exponential.predictives import NegativeBinomial
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.graphs import Comparison
 from suffice.inference.sampling.boltzmann import LogNormaliser

@@ -15,8 +15,8 @@ from scipy.special import expit, logsumexp
 import suffice as sf
 from suffice.errors import FitError, ModelError, SufficeNote
 from suffice.families.by_hand import Regression
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.poisson import PoissonRates
 from suffice.families.regressions.logistic import Logistic, ProportionalOdds
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.formats.json.model import read, write

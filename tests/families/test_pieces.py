@@ -12,16 +12,15 @@ import suffice as sf
 from suffice.exponential import Beta, Binomial, Gamma
 from suffice.families import family_of, has_family, regressions_among
 from suffice.families.categorical import Table, TableNode
-from suffice.families.chosen.exponential_node import ExponentialNode
+from suffice.families.chosen.exponential_node import ExponentialNode, PoissonNode, PoissonRates
 from suffice.families.chosen.node_kinds import ParameterPrior, distribution_of, kind_of
 from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.design import columns_of, configurations, shrunk, terms
 from suffice.families.gathering import gather_scopes, gather_steps, requests_of_every_family
-from suffice.families.hierarchical.hierarchical import common
+from suffice.families.hierarchical.hierarchical import PartialPooling, Pool, common
 from suffice.families.hierarchical.logistic_normal import JointBelief, LogisticBelief
 from suffice.families.named_families import as_families, for_search, with_chosen
 from suffice.families.parameter_draws import Coefficients, DrawnGaussian, DrawnTable, dirichlet_shares, gamma_quantiles
-from suffice.families.poisson import PoissonNode, PoissonRates
 from suffice.families.priors.empirical_bayes import best_number, common_strength, highest, highest_point, pool_rows
 from suffice.families.priors.number_priors import MeanBelief
 from suffice.families.priors.priors import PriorsByNode, as_prior, same_rows, suitable
@@ -32,7 +31,7 @@ from suffice.families.regressions.linear_moments import fitted_line, indicators
 from suffice.families.regressions.logistic import log_gaps
 from suffice.families.regressions.regression_suprema import Standardised, supremum_of
 from suffice.regressions import Linear, PoissonLog, Probit, ProportionalOdds
-from suffice.statistics import Counts, Moments
+from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.derived import log_factorials
 
 AB, UV = sf.Finite("u", ["a", "b"]), sf.Finite("x", ["a", "b"])
@@ -127,6 +126,15 @@ def test_what_priors_are_written_as() -> None:
     assert prior_of(sf.BDeu(10).to_dict()) == sf.BDeu(10)
     assert ParameterPrior.of(Beta(1.0, 2.0)) == ParameterPrior("Beta", (1.0, 2.0))
     assert [is_number(2), is_number(True), is_number("2")] == [True, False, False]
+
+
+def test_pooled_rows_are_drawn_towards_their_mean() -> None:
+    hospital, ill = sf.Finite("hospital", ["a", "b", "c"]), sf.Finite("ill", ["no", "yes"])
+    seen = Counts((hospital, ill), [[18, 2], [10, 10], [2, 0]])
+    assert Pool((("outcome", "treatment", "hospital"),), "hospital").others == ("treatment",)
+    prior = PartialPooling((Pool((("ill", "hospital"),), "hospital"),), strength=10.0)
+    imagined = prior.choose({}, [(ill, [hospital], seen)], Statistics([seen], 42)).imagine(ill, [hospital])
+    assert imagined.dense().round(1).tolist() == [[7.3, 2.7]] * 3
 
 
 def test_kinds_of_nodes() -> None:

@@ -16,7 +16,7 @@ from scipy import stats
 import suffice as sf
 from suffice.families import family_of
 from suffice.families.by_hand import Rates
-from suffice.families.poisson import PoissonNode, PoissonRates
+from suffice.families.chosen.exponential_node import PoissonNode, PoissonRates
 from suffice.families.priors.priors import Gamma
 from suffice.models.questions.densities import PoissonParts
 from suffice.models.questions.mixture import Mixture

@@ -16,7 +16,7 @@ from scipy.stats import norm, poisson
 import suffice as sf
 from suffice.errors import FitError, ModelError, SufficeNote, TooLarge
 from suffice.families.categorical import Table
-from suffice.families.poisson import PoissonRates
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.priors.priors import Gamma
 from suffice.families.protocol.family import Mean, Mode
 from suffice.families.regressions.logistic import Logistic

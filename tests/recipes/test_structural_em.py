@@ -18,8 +18,8 @@ import suffice as sf
 from suffice.engines.data import Data
 from suffice.errors import SufficeNote, note
 from suffice.families.categorical import Table
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.design import Pass
-from suffice.families.poisson import PoissonRates
 from suffice.incomplete import completions, expected_moments
 from suffice.incomplete.completions import FiniteCompletions, ReduceRows, condense_rows, theta_of
 from suffice.incomplete.expectations import IncompleteRows, spread

@@ -22,8 +22,8 @@ _NAMES = {
     "normals.normal": "MultivariateNormal Normal NormalInverseGamma NormalInverseWishart",
     "normals.normal_known": "NormalKnownMean NormalKnownVariance",
     "predictives": "BetaBinomial DirichletMultinomial Lomax MultivariateT NegativeBinomial StudentT",
+    "protocol.observable": "Extremes Uniform",
     "protocol.statistic": "Centred Totals",
-    "uniform": "Extremes Uniform",
 }
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_HOME)
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
         MultivariateT as MultivariateT, NegativeBinomial as NegativeBinomial, StudentT as StudentT,
     )  # fmt: skip
     from suffice.exponential.protocol.statistic import Centred as Centred, Totals as Totals
-    from suffice.exponential.uniform import Extremes as Extremes, Uniform as Uniform
+    from suffice.exponential.protocol.observable import Extremes as Extremes, Uniform as Uniform
 
 
 def __getattr__(name: str) -> Any:

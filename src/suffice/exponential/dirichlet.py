@@ -23,9 +23,8 @@ the same equation, iterated.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -55,21 +54,13 @@ FARTHEST = 345.0
 class Simplex(FamilyAndPrior):
     """What Dirichlet has in common with Beta, the Dirichlet of two shares, of which x is the first."""
 
-    @abstractmethod
-    def _alpha(self, eta: Any = None) -> Array:
-        """α along the last axis, here or at another η."""
-
-    @abstractmethod
-    def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self:
-        """The member with this α."""
-
-    @abstractmethod
-    def _part(self, shares: Any) -> Any:
-        """What is known of each share, of those that x has."""
-
-    @abstractmethod
-    def _vectors(self, value: Any, what: str) -> Array:
-        """Vectors of as many numbers as there are shares."""
+    if TYPE_CHECKING:
+        # α along the last axis, here or at another η, and the member with this α; what is known of each share, of those that x
+        # has; vectors of as many numbers as there are shares.
+        def _alpha(self, eta: Any = None) -> Array: ...
+        def _from_alpha(self, alpha: Array, of: ExponentialFamily | None = None) -> Self: ...
+        def _part(self, shares: Any) -> Any: ...
+        def _vectors(self, value: Any, what: str) -> Array: ...
 
     @property
     def mean(self) -> Any:
@@ -109,7 +100,9 @@ class Simplex(FamilyAndPrior):
         return self._from_alpha(self._alpha(eta))
 
     def from_mean(self, mu: Any) -> Self:
-        return self._from_alpha(from_log_means(self._vectors(mu, "E[T]")))
+        """The α with ψ(αᵢ) − ψ(Σα) = μᵢ; refused where there is none."""
+        g = self._vectors(mu, "E[T]")
+        return self._from_alpha(_alpha_at(_strength(g, _gap(g)), g))
 
     def log_normaliser(self, eta: Any = None) -> Any:
         return plain(special.log_beta(self._alpha(eta)))
@@ -174,8 +167,9 @@ class Simplex(FamilyAndPrior):
         return self._from_alpha(self._alpha() + seen, family.bare)
 
     def evidence(self, seen: Array, log_base: Array) -> Array:
-        """All digits are there of one row, or where h = 1; of several rows they end where the rounding of Σ ln h(x) does."""
-        return special.log_counts_evidence(seen, self._alpha(), log_base)
+        """ln B(α + N)/B(α) + Σ ln h(x), as the probability of the sum of the rows, and of the rows when that is known. Of one row
+        the latter is 1, and all digits are there, as where h = 1; of several they end where the rounding of Σ ln h(x) does."""
+        return np.asarray(special.log_polya(seen, self._alpha()) + (log_base - special.log_multinomial(seen)))
 
     def _slack(self, statistic: Totals) -> Array:
         return -statistic.total
@@ -334,12 +328,6 @@ def beta_interval(a: Array, b: Array, level: float) -> Interval:
     return Interval(*(plain(np.where(known, np.where(b <= 0.0, 1.0, 0.0), end)) for end in ends))
 
 
-def from_log_means(g: Any) -> Array:
-    """α with ψ(αᵢ) − ψ(Σα) = gᵢ along the last axis; refused where there is none."""
-    g = np.asarray(g, dtype=np.float64)
-    return _alpha_at(_strength(g, _gap(g)), g)
-
-
 def _gap(g: Array) -> Array:
     """δ = 1 − Σ exp gᵢ; refused where it is nothing but rounding."""
     ordered = np.sort(g, axis=-1)
@@ -354,11 +342,15 @@ def _gap(g: Array) -> Array:
 
 
 def _strength(g: Array, gap: Array) -> Array:
-    """A = Σα, by Newton between bounds."""
+    """A = Σα, by Newton in ln A between bounds, with F(A)/A and F′(A)."""
     u = np.clip(np.log(0.5 * (g.shape[-1] - 1) / gap), -FARTHEST, FARTHEST)
     low, high = np.full(u.shape, -FARTHEST), np.full(u.shape, FARTHEST)
     for _ in range(200):
-        excess, slope = _excess(np.exp(u), g, gap)
+        A = np.asarray(np.exp(u))
+        alpha, width, scaled = _alpha_at(A, g), sc.polygamma(1, A), gap * np.exp(-log_minus_digamma(A))
+        excess = (_rest(alpha).sum(axis=-1) - _rest(A)) / A - scaled
+        slope = (_rest_slope(alpha) * width[..., None] / sc.polygamma(1, alpha)).sum(axis=-1)
+        slope = slope - _rest_slope(A) - scaled * A * width
         low, high = np.where(excess > 0.0, u, low), np.where(excess <= 0.0, u, high)
         step = np.divide(-excess, slope, out=np.zeros_like(u), where=slope < 0.0)
         least = 1e-14 * np.maximum(np.abs(u), 1.0)
@@ -370,15 +362,6 @@ def _strength(g: Array, gap: Array) -> Array:
     if np.any(np.abs(u) > FARTHEST - 1.0):
         raise FitError("there is no estimate within the range of numbers: these shares are all but 0 and 1")
     return np.asarray(np.exp(u))
-
-
-def _excess(A: Array, g: Array, gap: Array) -> tuple[Array, Array]:
-    """F(A)/A and F′(A): what the step in ln A is made of."""
-    alpha, width = _alpha_at(A, g), sc.polygamma(1, A)
-    scaled = gap * np.exp(-log_minus_digamma(A))
-    excess = (_rest(alpha).sum(axis=-1) - _rest(A)) / A - scaled
-    slope = (_rest_slope(alpha) * width[..., None] / sc.polygamma(1, alpha)).sum(axis=-1) - _rest_slope(A) - scaled * A * width
-    return np.asarray(excess), np.asarray(slope)
 
 
 def _alpha_at(A: Array, g: Array) -> Array:

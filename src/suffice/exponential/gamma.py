@@ -48,6 +48,8 @@ ROUNDED = 1e-9
 """A shape below 1 by no more than this is 1: rounding of sums must not rule out a mode."""
 EQUAL = 1e-14
 """ln(mean) − mean(ln) below this is rounding: the numbers are all equal."""
+TOGETHER = 4096
+"""Rates whose sums are held in memory at once."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,8 +179,16 @@ class Gamma(FamilyAndPrior):
     def _divergence(self, other: Self) -> Array:
         """(a₁ − a₂) ψ(a₁) + ln Γ(a₂)/Γ(a₁) + a₂ ln(b₁/b₂) + a₁ (b₂ − b₁)/b₁."""
         (a, b), (c, d) = self._parameters(), other._parameters()
-        # With m = E₁[x] b₂, it is c ln c/m − c + m, and what Stirling's formula leaves of the gammas: no term is large.
-        return np.maximum(_deviance_of_shapes(c, a, b, d) + special.stirling_divergence(a, c), 0.0)
+        # With m = E₁[x] b₂, it is D = c ln c/m − c + m, and what Stirling's formula leaves of the gammas: no term is large.
+        with np.errstate(over="ignore", under="ignore"):  # also where d/b is beyond a double
+            m = a * (d / b)
+            alike = (np.abs(c - a) < 0.5 * a) & (np.abs(d - b) < 0.5 * b)
+            # c − m of like members is a small difference of small differences, not of c and m.
+            gap = np.where(alike, (c - a) - a * ((d - b) / b), c - m)
+        tiny = m < 1e-290
+        far = c * (np.log(c) - np.log(a) - np.log(d) + np.log(b)) - c + m
+        D = np.where(tiny, far, special.deviance(c, np.where(tiny, 1.0, m), np.where(tiny, 0.0, gap)))
+        return np.maximum(D + special.stirling_divergence(a, c), 0.0)
 
     def plus(self, seen: tuple[Array, Array], family: ExponentialFamily) -> Gamma:
         """Events, imagined and seen, in the exposure of both."""
@@ -273,22 +283,6 @@ class Exponential(Summed):
 
     def _predictive(self, prior: Gamma) -> Lomax:
         return Lomax(prior.shape, prior.rate)
-
-
-def _deviance_of_shapes(c: Array, a: Array, b: Array, d: Array) -> Array:
-    """c ln c/m − c + m, m = a d/b, also where d/b is beyond a double."""
-    with np.errstate(over="ignore", under="ignore"):
-        m = a * (d / b)
-        alike = (np.abs(c - a) < 0.5 * a) & (np.abs(d - b) < 0.5 * b)
-        # c − m of like members is a small difference of small differences, not of c and m.
-        gap = np.where(alike, (c - a) - a * ((d - b) / b), c - m)
-    tiny = m < 1e-290
-    far = c * (np.log(c) - np.log(a) - np.log(d) + np.log(b)) - c + m
-    return np.where(tiny, far, special.deviance(c, np.where(tiny, 1.0, m), np.where(tiny, 0.0, gap)))
-
-
-TOGETHER = 4096
-"""Rates whose sums are held in memory at once."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

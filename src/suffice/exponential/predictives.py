@@ -18,17 +18,7 @@ from suffice.basis.libraries import sc, st
 from suffice.errors import ModelError, TooLarge, checked_level, whole
 from suffice.exponential.arithmetic.special import log_gamma_step, log_negative_binomial, log_polya, student_end
 from suffice.exponential.arithmetic.symmetric import scaled_cholesky
-from suffice.exponential.arithmetic.values import (
-    DRAWN,
-    Array,
-    Interval,
-    components,
-    counts,
-    observations,
-    plain,
-    summary,
-    tail,
-)
+from suffice.exponential.arithmetic.values import DRAWN, Array, Interval, components, counts, observations, plain, summary, tail
 from suffice.exponential.dirichlet import Dirichlet, others
 from suffice.exponential.protocol.observable import generator
 from suffice.exponential.protocol.statistic import explain_shapes

@@ -15,7 +15,7 @@ from suffice.errors.remedies import as_regression, declaration
 from suffice.families.categorical import TableNode
 from suffice.families.protocol.family import Estimate, Family, Mean, Mode
 from suffice.families.conditional_gaussian import LinearGaussian
-from suffice.families.poisson import PoissonNode
+from suffice.families.chosen.exponential_node import PoissonNode
 from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 

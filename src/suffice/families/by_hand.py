@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from suffice.errors import ModelError, listing, nearest
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import terms
-from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.cpd import Array, Cpd, as_numbers, split
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics.counts import checked_cells, sizes
@@ -23,10 +23,7 @@ class ByHand:
     `words` says what it is where a node of another type is refused."""
 
     words: ClassVar[str] = ""
-
-    @property
-    def kind(self) -> type | None:
-        raise NotImplementedError
+    kind: ClassVar[Any]
 
     def declare(self, name: str) -> Any:
         """The variable of a node that only this declares; None if its states must be known."""

@@ -124,7 +124,12 @@ class Table(Cpd):
         rows = probs.reshape(-1, self.child.n_states)
         sums = rows.sum(axis=1)
         if (rows < 0.0).any() or not (np.abs(sums - 1.0) <= 1e-6).all():  # what is not finite has no sum near 1
-            raise self._no_probabilities(rows)
+            wrong = ~np.isfinite(rows) | (rows < 0.0)
+            i = int(np.argmax(wrong.any(axis=1) | ~(np.abs(sums - 1.0) <= 1e-6)))
+            where = f" at {describe(i, self.parent_variables)}" if self.parent_variables else ""
+            values = ", ".join(f"{v:g}" for v in rows[i][:8])
+            problem = "are not all probabilities" if wrong[i].any() else f"sum to {sums[i]:.9g}, not 1"
+            raise ModelError(f"the numbers of {self.child.name!r}{where} {problem}: {values}")
         off = np.abs(sums - 1.0) > 1e-12
         if off.any():  # each row sums to 1 up to 1e-6; what is left is scaled away, with a note
             rows[off] /= sums[off, None]
@@ -200,15 +205,6 @@ class Table(Cpd):
     def _draw_parameters(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         number = {name: i for i, name in enumerate((*self.parents, self.child.name))}
         return {"probs": DrawnTable(self, number, {}).draw(n, rng).reshape(n, *self.probs.shape)}
-
-    def _no_probabilities(self, rows: Array) -> ModelError:
-        """What is wrong with the first row that is wrong."""
-        wrong, sums = ~np.isfinite(rows) | (rows < 0.0), rows.sum(axis=1)
-        i = int(np.argmax(wrong.any(axis=1) | ~(np.abs(sums - 1.0) <= 1e-6)))
-        where = f" at {describe(i, self.parent_variables)}" if self.parent_variables else ""
-        values = ", ".join(f"{v:g}" for v in rows[i][:8])
-        problem = "are not all probabilities" if wrong[i].any() else f"sum to {sums[i]:.9g}, not 1"
-        return ModelError(f"the numbers of {self.child.name!r}{where} {problem}: {values}")
 
     def to_dict(self) -> dict[str, Any]:
         """The table, and the family that was chosen for it."""

@@ -31,7 +31,6 @@ Covariances = Callable[[npt.NDArray[np.intp], npt.NDArray[np.intp]], Array]
 Natural = Array | dict[str, Array]
 """One number for each parameter of a node: an array of the shape of its table, or intercept, coefficients and variance."""
 
-
 ROWS = 1e4
 """A cell with so many times the boundary of expected rows is on it: 1e-4 rows for 1e-8."""
 
@@ -53,6 +52,11 @@ class Chart:
             """What each kind has of its own: see `TableChart`."""
 
     @property
+    def sizes(self) -> npt.NDArray[np.intp]:
+        """The number of coordinates of each configuration of the parents: they follow one another in the vector."""
+        return np.asarray(self.moving.sum(axis=1))
+
+    @property
     def size(self) -> int:
         return int(self.sizes.sum())
 
@@ -64,6 +68,16 @@ class Chart:
     def at(self, vector: Array) -> Any:
         """The distribution at a vector."""
         return self.with_lines(self.lines_at(vector[None]))[0]
+
+    def with_lines(self, lines: Array) -> list[Any]:
+        """The distribution at each of many settings of the parameters, as `lines_at` has them."""
+        shaped = map(self.reshape, lines)
+        named = (x if isinstance(x, dict) else {self.cpd.arrays[0]: x} for x in shaped)
+        return [replace(self.cpd, seen=None, imagined=None, **own) for own in named]
+
+    def reshape(self, values: Array) -> Natural:
+        """One number for each configuration and parameter, in the shape of the parameters."""
+        return values.reshape(getattr(self.cpd, self.cpd.arrays[0]).shape)
 
     def outward(self, cpd: Any, along: Array | None) -> tuple[Any, Array]:
         """The chart around `cpd`, the same distribution in other units, and by what its coordinates are larger there: nothing,
@@ -141,7 +155,6 @@ class TableChart(Chart):
 
     @property
     def sizes(self) -> npt.NDArray[np.intp]:
-        """The number of coordinates of each configuration of the parents: they follow one another in the vector."""
         return np.asarray(self.free.sum(axis=1))
 
     @property
@@ -151,11 +164,6 @@ class TableChart(Chart):
 
     def vector(self, cpd: Table) -> Array:
         return _log_odds(_rows(cpd), self.reference)[self.free]
-
-    def with_lines(self, lines: Array) -> list[Table]:
-        """The table at each of many settings of the parameters, as `lines_at` has them."""
-        own, shape = (self.cpd.child, self.cpd.parent_variables), self.cpd.probs.shape
-        return [Table(*own, theta.reshape(shape)) for theta in lines]
 
     def lines_at(self, vectors: Array) -> Array:
         """The parameters at many vectors, a line for each configuration: [vectors, configurations, parameters]."""
@@ -220,10 +228,6 @@ class TableChart(Chart):
         """The parameters, one line for each configuration."""
         return _rows(cpd)
 
-    def reshape(self, values: Array) -> Natural:
-        """One number for each configuration and parameter, in the shape of the parameters."""
-        return values.reshape(self.cpd.probs.shape)
-
     def limits(self, origin: Array, farthest: float) -> tuple[Array, Array]:
         """Log-odds stay within `farthest`, or where they start if that is farther."""
         return np.minimum(-farthest - origin, 0.0), np.maximum(farthest - origin, 0.0)
@@ -279,10 +283,6 @@ class GaussianChart(Chart):
         return 1 + int(self.centre.shape[1])
 
     @property
-    def sizes(self) -> npt.NDArray[np.intp]:
-        return np.asarray(self.known * (2 + self.centre.shape[1]))
-
-    @property
     def unit(self) -> Array:
         """One standard deviation of the child; a factor of e of its variance."""
         sigma = np.sqrt(self.cpd.variance.reshape(-1, 1)[self.known])
@@ -292,10 +292,6 @@ class GaussianChart(Chart):
         a, b, v = self._parts(cpd)
         centred = a + np.einsum("gi,gi->g", b, self.centre[self.known])
         return np.column_stack([centred, b, np.log(v)]).reshape(-1)
-
-    def with_lines(self, lines: Array) -> list[ConditionalGaussian]:
-        """The Gaussian at each of many settings of the parameters, as `lines_at` has them."""
-        return [replace(self.cpd, seen=None, imagined=None, **self.reshape(own)) for own in lines]  # type: ignore[arg-type]
 
     def lines_at(self, vectors: Array) -> Array:
         """The parameters at many vectors, a line for each configuration: [vectors, configurations, parameters]."""

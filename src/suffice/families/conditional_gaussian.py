@@ -70,12 +70,7 @@ class LinearGaussian:
         return float((Z_after - Z_before).sum() - 0.5 * LOG_2PI * seen.total)
 
     def estimate(
-        self,
-        child: Variable,
-        parents: Sequence[Variable],
-        seen: Moments,
-        imagined: Moments | PriorBelief | None,
-        how: Estimate,
+        self, child: Variable, parents: Sequence[Variable], seen: Moments, imagined: Moments | PriorBelief | None, how: Estimate
     ) -> ConditionalGaussian:
         finite, reals = split(parents)
         Q = checked_cells(finite, f"the table of {child.name!r}")
@@ -93,7 +88,13 @@ class LinearGaussian:
                 raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
         else:
             lines = posterior_lines(child, moments)
-            line, variance = lines.line, _point_variance(child, lines, how)
+            least = float(lines.df.min(initial=np.inf))
+            if isinstance(how, Mean) and least <= 2.0:
+                raise FitError(
+                    f"the posterior mean of the variance of {child.name!r} does not exist with df {least:g}; give the prior a df "
+                    "above 2"
+                )
+            line, variance = lines.line, np.asarray(lines.line.residual / how.rows_behind(lines.df, lines.mean.shape[-1]))
         known, shape, b = ~np.isnan(variance), sizes(finite), line.coefficients
         level = moments.mean[..., -1] - (b * moments.mean[..., :-1]).sum(axis=-1)  # E[a] = ȳ − b̂·x̄
         intercept = np.where(known, level, np.nan).reshape(shape)
@@ -337,15 +338,6 @@ def no_estimate(child: Variable, seen: Moments, g: int, line: LeastSquares) -> F
         return FitError(f"{what}: its parent {column!r} is {of}; leave it out, or give a prior")
     parents = ", its parents determine it" if d > 1 else ", all its values are the same"
     return FitError(f"{what}: there is no residual variance{parents}; give a prior")
-
-
-def _point_variance(child: Variable, lines: ConjugateLines, how: Estimate) -> Array:
-    least = float(lines.df.min(initial=np.inf))
-    if isinstance(how, Mean) and least <= 2.0:
-        raise FitError(
-            f"the posterior mean of the variance of {child.name!r} does not exist with df {least:g}; give the prior a df above 2"
-        )
-    return np.asarray(lines.line.residual / how.rows_behind(lines.df, lines.mean.shape[-1]))
 
 
 def _number(value: Any, name: str) -> float:

@@ -198,16 +198,17 @@ def shrunk(parents: Sequence[Variable]) -> Array:
 
 
 class Sums(NamedTuple):
-    """What one pass over rows says at some parameters: Σ w ℓ, its gradient, its curvature, Σ w (y − μ)²/V(μ), Σ w.
+    """What one pass over rows says at some parameters: Σ w ℓ, its gradient, its curvature, Σ w (y − μ)²/V(μ), Σ w; of many
+    regressions, the first axis of each.
 
     ℓ is the log-likelihood of a row at dispersion 1 less that where a row has a predictor of its own: −½ of its deviance.
     """
 
-    log_likelihood: float
+    log_likelihood: Any
     gradient: Array
     hessian: Array
-    pearson: float
-    weight: float
+    pearson: Any
+    weight: Any
 
 
 class Summary(NamedTuple):
@@ -332,16 +333,6 @@ class Fitted:
     def __repr__(self) -> str:
         numbers = ("log_likelihood", "deviance", "pearson", "dispersion", "weight", "iterations", "df")
         return f"Fitted({', '.join(f'{n}={getattr(self, n):.10g}' for n in numbers)})"
-
-
-def coefficient_table(names: Sequence[str], estimate: Array, fitted: Fitted) -> tuple[list[str], list[list[object]]]:
-    """Each term with its standard error, z (or t) = estimate/error, the p-value of that, and its 95 % interval."""
-    error, student = fitted.standard_errors, np.isfinite(fitted.df)
-    z = np.divide(estimate, error, out=np.full(len(error), np.nan), where=error > 0)
-    p = 2.0 * (sc.stdtr(fitted.df, -np.abs(z)) if student else sc.ndtr(-np.abs(z)))
-    columns = (c.tolist() for c in (estimate, error, z, p, *fitted.interval(estimate, 0.95)))
-    header = ["term", "estimate", "standard error", "t" if student else "z", "p", "lower", "upper"]
-    return header, [list(row) for row in zip(names, *columns, strict=True)]
 
 
 def needs_rows(child: Variable) -> FitError:

@@ -74,16 +74,6 @@ class GatheredSize(OneTable):
         """About what all of it takes in memory."""
         return 8 * self.numbers + PER_ENTRY * self.entries
 
-    def check(self, limit: float) -> None:
-        """Refuse what would take more than so many bytes."""
-        if self.bytes > limit:
-            raise TooLarge(
-                f"statistics of all families of {self.n_variables:,} variables with up to {self.max_parents} parents would be "
-                f"{self.entries:,} tables of {self.numbers:,} numbers, {bytes_in_words(float(self.bytes))}, and may take "
-                f"{bytes_in_words(limit)}; gather for fewer parents ({name_of('max_parents')}), fewer columns, or allow more "
-                f"({name_of('memory_limit')})"
-            )
-
     def to_dict(self) -> dict[str, Any]:
         """The numbers by name, for JSON."""
         return asdict(self) | {"bytes": self.bytes}
@@ -121,7 +111,13 @@ def gather_every_family(
     size = GatheredSize.of(variables, min(most, len(names) - 1))
     if dry_run:
         return size
-    size.check(MOST_BYTES if memory_limit is None else bytes_of(memory_limit))
+    limit = MOST_BYTES if memory_limit is None else bytes_of(memory_limit)
+    if size.bytes > limit:
+        raise TooLarge(
+            f"statistics of all families of {size.n_variables:,} variables with up to {size.max_parents} parents would be "
+            f"{size.in_words()}, and may take {bytes_in_words(limit)}; gather for fewer parents ({name_of('max_parents')}), "
+            f"fewer columns, or allow more ({name_of('memory_limit')})"
+        )
     rows.require_complete(names)
     gathered: Statistics = rows.gather([*requests_of_every_family(variables, size.max_parents), *also])
     return gathered
@@ -213,15 +209,19 @@ def gather(
             f"{Remedy('gather(data, max_parents=2)', 'suffice gather --max-parents 2')}; "
             f"{argument('dry_run')} and {argument('memory_limit')} are of the latter"
         )
-    scopes = None if isinstance(dag, Dag) else _undirected_sets(dag)
+    scopes: tuple[tuple[str, ...], ...] | None = None  # the tables that an undirected graph or model needs
+    model: Any = dag
+    if isinstance(dag, Graph) or Graph.is_text(dag):
+        scopes = Graph(model).cliques()
+    elif not isinstance(dag, Dag):
+        scopes = getattr(getattr(model, "model", model), "scopes", None)
     if max_parents is not None and (scopes is not None or isinstance(data, Sequences)):
         raise FitError(f"{argument('max_parents')} goes with a directed graph of rows, or without a graph")
     if isinstance(data, Sequences):
         return gather_steps(data, dag)
     if scopes is not None:
         return gather_scopes(data, scopes)
-    model: Any = dag  # what is left has to make a Dag, or is refused by it
-    graph = Dag(model)
+    graph = Dag(model)  # what is left has to make a Dag, or is refused by it
     rows = scan(data)
     for node in graph.nodes:
         if node not in rows.columns and node.partition("[-")[0] in rows.columns:
@@ -243,14 +243,6 @@ def gather(
     if max_parents is not None:
         return gather_every_family(rows, max_parents, memory_limit=memory_limit, also=wanted)
     return rows.gather(wanted)
-
-
-def _undirected_sets(model: Any) -> tuple[tuple[str, ...], ...] | None:
-    """The sets of variables whose tables an undirected graph or model needs; None of what is directed."""
-    if isinstance(model, Graph) or Graph.is_text(model):
-        return Graph(model).cliques()
-    scopes: tuple[tuple[str, ...], ...] | None = getattr(getattr(model, "model", model), "scopes", None)
-    return scopes
 
 
 def gather_scopes(data: Any, scopes: Iterable[tuple[str, ...]]) -> Statistics:

@@ -22,7 +22,6 @@ from suffice.variables import Count, Distributed, Finite, Real, Variable
 STATES = 20
 """A column of numbers with more different values than this is not taken for states unless it is declared."""
 
-
 R = TypeVar("R", Data, Sequences)
 C = TypeVar("C", Data, Sequences, Statistics)
 

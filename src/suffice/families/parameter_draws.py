@@ -110,11 +110,9 @@ class DrawnGaussian(DrawnNode):
     def __init__(self, cpd: Cpd, number: Mapping[str, int], real_number: Mapping[str, int]) -> None:
         super().__init__(cpd, number, real_number)
         belief: Any = None if isinstance(cpd.imagined, Moments) or cpd.seen is None else cpd.imagined
-        self._means = None if belief is None else belief.posterior(cpd.seen, cpd.variance.size)
         self._variance = cpd.variance.reshape(-1)
-        if self._means is not None:  # the variance is known
-            return
-        self._lines = cpd.posterior_lines()
+        self._means = None if belief is None else belief.posterior(cpd.seen, cpd.variance.size)  # the variance is known
+        self._lines: Any = cpd.posterior_lines() if belief is None else None
 
     def draw(self, n: int, rng: np.random.Generator) -> GaussianNode:
         """The node with n draws of its parameters."""

@@ -19,14 +19,13 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.errors import FitError
 from suffice.exponential.normals.lines import independent
 from suffice.families.categorical import Table
 from suffice.families.charts import Array, Chart, Flags, GaussianChart, TableChart
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.conditional_gaussian import ConditionalGaussian
-from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics import Moments
@@ -71,10 +70,6 @@ class RegressionChart(Chart):
     @property
     def n_plain(self) -> int:
         return self.cpd.layout.size
-
-    @property
-    def sizes(self) -> npt.NDArray[np.intp]:
-        return np.array([self.free.sum()])
 
     @property
     def unit(self) -> Array:
@@ -262,8 +257,8 @@ class RatesChart(Chart):
     @classmethod
     def of(cls, cpd: PoissonRates, seen: Moments, imagined: Any, how: Estimate, boundary: float) -> RatesChart:
         every = np.ones(cpd.rates.size, bool)
-        prior = None if imagined is None else _events(imagined, every)
-        chart = cls(cpd, every, None if prior is None else Events(prior.events - how.less, prior.rows))
+        prior = None if imagined is None else cls(cpd, every).weigh(imagined)
+        chart = cls(cpd, every, None if prior is None else prior._replace(events=prior.events - how.less))
         weighed, rates = chart.weigh(seen), cpd.rates.reshape(-1)
         return cls(cpd, (rates > boundary) & (weighed.rows > boundary), chart.imagined)
 
@@ -273,20 +268,12 @@ class RatesChart(Chart):
         return cls(cpd, np.asarray(known, bool).reshape(-1))
 
     @property
-    def sizes(self) -> npt.NDArray[np.intp]:
-        return np.asarray(self.known.astype(np.intp))
-
-    @property
     def unit(self) -> Array:
         """What changes ln p of a row by about one half."""
         return 1.0 / np.sqrt(self.cpd.rates.reshape(-1)[self.known])
 
     def vector(self, cpd: PoissonRates) -> Array:
         return np.log(cpd.rates.reshape(-1)[self.known])
-
-    def with_lines(self, lines: Array) -> list[PoissonRates]:
-        """The rates at each of many settings of the parameters, as `lines_at` has them."""
-        return [PoissonRates(self.cpd.child, self.cpd.parent_variables, line.reshape(self.cpd.rates.shape)) for line in lines]
 
     def lines_at(self, vectors: Array) -> Array:
         """The parameters at many vectors, a line for each configuration: [vectors, configurations, 1]."""
@@ -295,10 +282,11 @@ class RatesChart(Chart):
         return own
 
     def weigh(self, seen: Moments) -> Events:
-        s = _events(seen, self.known)
+        s = seen.at(np.flatnonzero(self.known))
+        events, rows = s.count * s.mean[:, -1], s.count
         if self.imagined is None:
-            return s
-        return Events(s.events + self.imagined.events[self.known], s.rows + self.imagined.rows[self.known])
+            return Events(events, rows)
+        return Events(events + self.imagined.events[self.known], rows + self.imagined.rows[self.known])
 
     def score(self, cpd: PoissonRates, s: Events) -> Array:
         return np.asarray(s.events - s.rows * cpd.rates.reshape(-1)[self.known])
@@ -322,18 +310,9 @@ class RatesChart(Chart):
     def lines(self, cpd: PoissonRates) -> Array:
         return np.asarray(cpd.rates.reshape(-1, 1))
 
-    def reshape(self, values: Array) -> Array:
-        return values.reshape(self.cpd.rates.shape)
-
     def label(self, u: int, i: int) -> str:
         where = f" at {describe(int(u), self.cpd.parent_variables)}" if self.cpd.parents else ""
         return f"rate of {self.cpd.child.name!r}{where}"
-
-
-def _events(moments: Moments, known: Flags) -> Events:
-    """Σ y and the rows of each configuration in `known`."""
-    s = moments.at(np.flatnonzero(known))
-    return Events(s.count * s.mean[:, -1], s.count)
 
 
 def chart_of(cpd: Cpd) -> Any:

@@ -35,7 +35,7 @@ from suffice.errors import DataError, FitError, Sentence
 from suffice.errors.remedies import BY_MEAN
 from suffice.exponential.dirichlet import shares_of
 from suffice.families.categorical import Table
-from suffice.families.poisson import PoissonRates
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.statistics import Counts
 from suffice.statistics.derived import log_factorial

@@ -225,15 +225,6 @@ def log_polya(x: Any, alpha: Any) -> Array:
     return np.asarray(each - log_negative_binomial(n, A, p, q))
 
 
-def log_counts_evidence(x: Any, alpha: Any, log_base: Any) -> Array:
-    """ln B(α + x)/B(α) + log_base along the last axis: the evidence of rows whose counts sum to x, and ln h(x) to log_base.
-
-    It is the probability of their sum, and of the rows when that is known. Of one row the latter is 1, and all digits are there;
-    of several it ends where the rounding of Σ ln h(x) does.
-    """
-    return np.asarray(log_polya(x, alpha) + (log_base - log_multinomial(x)))
-
-
 def log_gamma_peak(shape: float) -> float:
     """ln p(1) of a gamma distribution of mean 1: s ln s − s − ln Γ(s)."""
     return float(0.5 * np.log(shape) - HALF_LOG_2PI - stirling_rest(shape))

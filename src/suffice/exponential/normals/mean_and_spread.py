@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -34,17 +34,13 @@ LARGEST = 2**31
 class MeanAndSpread(ExponentialFamily):
     """What Normal and MultivariateNormal have in common: a mean of d components, one of a plain number, and a covariance."""
 
-    @abstractmethod
-    def _moments(self, eta: Any = None) -> tuple[Array, Array]:
-        """The mean (..., d) and the covariance (..., d, d), here or at another η."""
-
-    @abstractmethod
-    def _of_moments(self, mean: Array, covariance: Array) -> Self:
-        """The member of these moments."""
-
-    @abstractmethod
-    def _inside(self, x: Any) -> Inside:
-        """x as vectors of d components, and whether it is finite."""
+    if TYPE_CHECKING:
+        # The mean (..., d) and the covariance (..., d, d), here or at another η, and the member of these; x as vectors of d
+        # components, and whether it is finite; a refusal of rows that have no spread.
+        def _moments(self, eta: Any = None) -> tuple[Array, Array]: ...
+        def _of_moments(self, mean: Array, covariance: Array) -> Self: ...
+        def _inside(self, x: Any) -> Inside: ...
+        def _refuse_singular(self, s: Centred) -> None: ...
 
     @property
     def _factor(self) -> ScaledCholesky:
@@ -104,10 +100,6 @@ class MeanAndSpread(ExponentialFamily):
         s = with_centre(self._check_statistic(statistic))
         self._refuse_singular(s)
         return self._of_moments(s.centre, s.scatter / s.count[..., None, None])
-
-    @abstractmethod
-    def _refuse_singular(self, s: Centred) -> None:
-        """Refuse rows that have no spread."""
 
     def _log_density(self, x: Array) -> Array:
         """−½ |L⁻¹(x − μ)|² − ½ ln |Σ| − d/2 ln 2π, where Σ = L Lᵀ."""

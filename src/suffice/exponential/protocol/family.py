@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,15 @@ class ExponentialFamily(Observable, ABC):
 
     prior: ClassVar[str] = ""
     """The name of the conjugate prior."""
+
+    if TYPE_CHECKING:
+        # Of each distribution: the derivatives of A of an order from 3 up; x, and whether it is possible; ln p(x) of each x that
+        # is, and the divergence of another member, arranged so that they keep their digits; the next x under the prior.
+        def _cumulants(self, order: int, eta: Any) -> Array: ...
+        def _inside(self, x: Any) -> Inside: ...
+        def _log_density(self, x: Any) -> Array: ...
+        def _divergence(self, other: Any) -> Array: ...
+        def _predictive(self, prior: Any) -> Any: ...
 
     def shares_parameters(self, other: ExponentialFamily) -> bool:
         """Whether rows of the other family tell of the same parameters, so that one prior learns from both."""
@@ -106,10 +115,6 @@ class ExponentialFamily(Observable, ABC):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return self._cumulants(order, eta)
 
-    @abstractmethod
-    def _cumulants(self, order: int, eta: Any) -> Array:
-        """The derivatives of A of an order from 3 up."""
-
     @property
     def mean_parameters(self) -> Array:
         """μ = E[T(x)]."""
@@ -131,14 +136,6 @@ class ExponentialFamily(Observable, ABC):
         return plain(np.where(inside, self._log_density(x), -np.inf))
 
     @abstractmethod
-    def _inside(self, x: Any) -> Inside:
-        """x, and whether it is possible."""
-
-    @abstractmethod
-    def _log_density(self, x: Any) -> Array:
-        """ln p(x) = ln h(x) + η·T(x) − A(η) of each possible x, arranged so that it keeps its digits."""
-
-    @abstractmethod
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> npt.NDArray[Any]:
         """n draws, the first axis."""
 
@@ -152,10 +149,6 @@ class ExponentialFamily(Observable, ABC):
         if not isinstance(other, ExponentialFamily) or other.bare != self.bare:
             raise ModelError(f"the divergence is between two members of one family, {self.bare!r}, and the other is {other!r}")
         return plain(self._divergence(other))
-
-    @abstractmethod
-    def _divergence(self, other: Any) -> Array:
-        """The divergence of another member, arranged so that it keeps its digits where the two are alike, or far apart."""
 
     def conjugate(self, total: Any, count: Any) -> ConjugatePrior:
         """The prior p(η) ∝ exp(η·total − count·A(η)): what `count` imagined rows whose T sum to `total` would leave behind."""
@@ -177,11 +170,8 @@ class ExponentialFamily(Observable, ABC):
 
     def predictive(self, prior: Any) -> Any:
         """p(x) = ∫ p(x | θ) prior(θ) dθ: the next observation, the parameters integrated out."""
-        return self._predictive(self._prior(prior))
-
-    def _predictive(self, prior: Any) -> Any:
-        """The next observation under the conjugate prior."""
-        raise NotImplementedError
+        prior = self._prior(prior)
+        return self._predictive(prior)
 
     def _totals(self, x: Any, weights: Any) -> Totals:
         values = np.asarray(x)
@@ -281,17 +271,14 @@ class ConjugatePrior:
     example: ClassVar[str] = "Poisson()"
     """A family that it may be about, for a refusal."""
 
+    if TYPE_CHECKING:
+        # The posterior, after what rows of a family have added; the log-evidence of such rows, of which Σ ln h(x) is known.
+        def plus(self, seen: Any, family: ExponentialFamily) -> Self: ...
+        def evidence(self, seen: Any, log_base: Array) -> Array: ...
+
     def require_parameters(self) -> Self:
         """This, if it has its parameters."""
         return self
-
-    def plus(self, seen: Any, family: ExponentialFamily) -> Self:
-        """The posterior, after what rows of a family have added."""
-        raise NotImplementedError
-
-    def evidence(self, seen: Any, log_base: Array) -> Array:
-        """The log-evidence of rows that add this, and of which Σ ln h(x) is known."""
-        raise NotImplementedError
 
     def __add__(self, statistic: Totals) -> Self:
         """The posterior: what was imagined and what was seen, together."""

@@ -141,13 +141,7 @@ def weight_of_statistic(weight: Any, shape: tuple[int, ...]) -> Array:
 
 
 def explain_shapes(method: Call) -> Call:
-    """A method of arrays side by side that says so, in words, where their shapes do not fit together.
-
-    >>> from suffice.exponential import Poisson
-    >>> Poisson([1.0, 2.0]).log_prob([1, 2, 3])
-    Traceback (most recent call last):
-    suffice.errors.ModelError: what stands side by side does not fit together: Poisson of (2,) and numbers of (3,)
-    """
+    """A method of arrays side by side that says so, in words, where their shapes do not fit together."""
 
     @wraps(method)
     def call(*given: Any, **named: Any) -> Any:

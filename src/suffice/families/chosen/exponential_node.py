@@ -8,29 +8,33 @@
                   mode: the parameters where their posterior density is highest
     evidence      Z(κ + N, τ + S) − Z(κ, τ) + Σ ln h(x), Z in closed form for one parameter, for two by `exponential.pairs`
 
-What differs between distributions, `node_kinds` says.
+What differs between distributions, `node_kinds` says. The nodes of `exponential.Poisson` have names of their own: the variable is
+a `Count`, and the rates, λ[u] ~ Gamma(a, b) of a imagined events in b imagined rows, stand under that name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.libraries import sc
 from suffice.errors import FitError, FormatError, ModelError, StatisticsError, SufficeError
 from suffice.errors.remedies import BY_MEAN, CONJUGATE, as_family, of_python
+from suffice.exponential.gamma import Poisson
 from suffice.families.chosen.exponential_cpd import MemberCpd
-from suffice.families.chosen.node_kinds import NodeKind, distribution_of, kind_of
+from suffice.families.chosen.node_kinds import KINDS, NodeKind, distribution_of, kind_of
 from suffice.families.protocol.cpd import frame
-from suffice.families.protocol.family import Array, Estimate, Mode, split
+from suffice.families.protocol.family import Array, Estimate, Interval, Mean, Mode, split
+from suffice.inference.numbers.gaussian import CountNode
 from suffice.registry import find
 from suffice.statistics import Moments, Request
 from suffice.statistics.counts import array_of, checked_cells, describe, flat, freeze, n_configurations, sizes
 from suffice.statistics.derived import RowFormula
-from suffice.variables import Distributed, Finite, Variable
+from suffice.variables import Count, Distributed, Finite, Variable
 
 Ints = npt.NDArray[np.int64]
 
@@ -90,7 +94,7 @@ class ExponentialCpd(MemberCpd):
         """One row per configuration of the parents: its states, the parameters, their 95 % intervals where there are some."""
         header, rows = self._rows(self._n_rows())
         columns = {h: [row[i] for row in rows] for i, h in enumerate(header)}
-        if self.imagined is not None and self.seen is not None:
+        if self.has_posterior:
             for name, (lower, upper) in self.interval().items():
                 columns |= {f"{name} lower": lower.reshape(-1).tolist(), f"{name} upper": upper.reshape(-1).tolist()}
         return frame(columns)
@@ -136,9 +140,7 @@ class ExponentialNode:
 
     @property
     def kind(self) -> NodeKind:
-        kind = kind_of(self.distribution)
-        assert kind is not None
-        return kind
+        return KINDS[type(self.distribution)]
 
     @property
     def whole(self) -> bool:
@@ -152,8 +154,7 @@ class ExponentialNode:
     @property
     def names(self) -> tuple[str, ...]:
         """Those of its parameters."""
-        names: tuple[str, ...] = self.distribution.names
-        return names
+        return tuple(self.distribution.names)
 
     def variable(self, name: str) -> Distributed:
         """A column as a variable of this family."""
@@ -176,7 +177,8 @@ class ExponentialNode:
 
     def formula_of(self, column: str, formula: str) -> RowFormula:
         """A formula of a column, with the known number where it has one."""
-        return RowFormula(column, formula, self.kind.known_number(self.distribution) if formula not in PLAIN else 0.0)
+        plain = formula in ("ln x", "ln(1 - x)", "ln x!")
+        return RowFormula(column, formula, 0.0 if plain else self.kind.known_number(self.distribution))
 
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
         return n_configurations(split(parents)[0]) * len(self.names)
@@ -299,5 +301,98 @@ class ExponentialNode:
             ) from None
 
 
-PLAIN = ("ln x", "ln(1 - x)", "ln x!")
-"""Formulas without a known number."""
+@dataclass(frozen=True, repr=False)
+class PoissonNode(ExponentialNode):
+    """The family of counts with a rate for each configuration of their finite parents."""
+
+    distribution: Any = field(default_factory=Poisson)
+
+    def cpd(
+        self, child: Any, parents: Sequence[Finite], parameters: Array, seen: Any = None, imagined: Any = None
+    ) -> PoissonRates:
+        return PoissonRates(child, tuple(parents), parameters[..., 0], seen, imagined)
+
+    def from_moments(self, child: Variable, parents: Sequence[Variable], moments: Moments) -> PoissonRates:
+        """The distribution whose means are these: where iterations start."""
+        return self.estimate(child, parents, moments, None, Mean())  # type: ignore[return-value]
+
+    def _unknown_formula(self, child: Variable, formula: str) -> StatisticsError:
+        return StatisticsError(
+            f"these moments of {child.name!r} do not hold Σ ln n!, which the likelihood of counts needs; gather them from data "
+            f"in which {child.name!r} is declared a Count"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PoissonRates(MemberCpd):
+    """p(child | parents) = Poisson(rates[u]), an axis per parent; `seen` and `imagined` are the moments it was fitted from.
+
+    The rate of a configuration that no row had is NaN, without a prior.
+
+    >>> from suffice import Count
+    >>> import math
+    >>> round(math.exp(PoissonRates(Count("n"), (), 2.0).log_prob({"n": np.array([3.0])})[0]), 6)
+    0.180447
+    """
+
+    child: Variable
+    parent_variables: tuple[Finite, ...]
+    rates: Array
+    seen: Moments | None = None
+    imagined: Moments | None = None
+
+    types: ClassVar[tuple[str, ...]] = ("poisson",)
+    children: ClassVar[Any] = Count
+    arrays: ClassVar[tuple[str, ...]] = ("rates",)
+    positive: ClassVar[tuple[str, ...]] = ("rates",)
+    kind: ClassVar[str] = "Poisson"
+    noun: ClassVar[str] = "rate"
+
+    def __post_init__(self) -> None:
+        rates = np.array(self.rates, dtype=np.float64, order="C")
+        object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
+        shape = sizes(self.parent_variables)
+        if rates.shape != shape:
+            axes = f" (axes {list(self.parents)})" if shape else ""
+            raise ModelError(f"the rates of {self.child.name!r} need the shape {shape}{axes}, not {rates.shape}")
+        if np.isinf(rates).any() or np.any(rates < 0.0):
+            wrong = rates[np.isinf(rates) | (rates < 0.0)][0]
+            raise ModelError(f"the rates of {self.child.name!r} must be finite numbers from 0 up, not {wrong:g}")
+        object.__setattr__(self, "rates", freeze(rates))
+
+    @property
+    def family(self) -> PoissonNode:
+        return PoissonNode()
+
+    @property
+    def parameters(self) -> Array:
+        return self.rates[..., None]
+
+    @property
+    def means(self) -> Array:
+        return self.rates
+
+    variances = means
+
+    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> CountNode:
+        return CountNode.of(tuple(number[p] for p in self.parents), self.rates)
+
+    def interval(self, level: float = 0.95) -> Interval:  # type: ignore[override]
+        """The credible interval of each rate: quantiles of its Gamma(a + S, b + N)."""
+        return super().interval(level)["rate"]
+
+    def to_frame(self) -> Any:
+        """One row per configuration of the parents: its states, the rate, its 95 % interval where there is one."""
+        return self._frame("rate", self.rates, self.parent_variables)
+
+    def perturb(self, parent: str, rng: np.random.Generator) -> PoissonRates:
+        return replace(self, rates=self.rates * rng.uniform(0.7, 1.4, self.rates.shape))
+
+    def log_prior(self, imagined: Moments, how: Estimate, log_scale: float) -> float:
+        """Σ a ln λ − b λ for means, with a imagined events in b rows; Σ (a − 1) ln λ − b λ for modes."""
+        prior, rates = imagined.at(np.arange(self.rates.size)), self.rates.reshape(-1)
+        events = prior.count * prior.mean[:, 0] - how.less
+        return float((sc.xlogy(events, rates) - prior.count * rates).sum())
+
+    def _by_name(self, parameters: Array) -> dict[str, Array]:
+        return {"rates": parameters[..., 0]}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -51,7 +51,7 @@ class PairBeliefs:
         return np.stack([belief.sample(n, rng) for belief in self.each], axis=1)
 
 
-_kinds: dict[type, NodeKind] = {}
+KINDS: dict[type, NodeKind] = {}
 
 
 class NodeKind(Named):
@@ -67,10 +67,15 @@ class NodeKind(Named):
     constant: ClassVar[str | None] = None
     """The field that is a known number."""
 
+    if TYPE_CHECKING:
+        # The rows that a conjugate prior imagines, and the sum of their T; the members as scipy has them.
+        def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]: ...
+        def scipy(self, member: Any) -> Any: ...
+
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "of" in cls.__dict__:
-            _kinds[cls.of] = cls()
+            KINDS[cls.of] = cls()
 
     def known_number(self, distribution: Any) -> float:
         """The known number; 0 where there is none."""
@@ -89,14 +94,6 @@ class NodeKind(Named):
         """ln ∫ p(seen | θ) p(θ | imagined) dθ of each member, but for Σ ln h(x)."""
         prior = self.belief(distribution, *imagined)
         return np.asarray(prior.evidence(distribution.increment(_totals(distribution, *seen)), np.zeros(1)))
-
-    def imagine_rows(self, distribution: Any, prior: Any) -> tuple[float, Array]:
-        """The rows that a conjugate prior imagines, and the sum of their T."""
-        raise NotImplementedError
-
-    def scipy(self, member: Any) -> Any:
-        """The members as scipy has them, with `cdf`, `sf` and `ppf`."""
-        raise NotImplementedError
 
     def belief(self, distribution: Any, count: Array, total: Array) -> Any:
         """What is known of the parameters of members side by side after seen and imagined rows, with `mode`, `interval` and
@@ -238,7 +235,7 @@ class BetaKind(PairKind):
 
 def kind_of(distribution: Any) -> NodeKind | None:
     """The kind of a distribution; None where it cannot be a node."""
-    return _kinds.get(type(distribution))
+    return KINDS.get(type(distribution))
 
 
 def distribution_of(word: str, constants: Mapping[str, float]) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from suffice.errors import FitError, listing, nearest, note
+from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BINS, PARTIAL, POOLED, SEPARATE, by_evidence
 from suffice.families.hierarchical.random_effects import RandomEffects
 from suffice.families.priors.empirical_bayes import LOWEST, checked_strength, common_strength, highest, pool_rows
@@ -67,9 +67,7 @@ class HierarchicalDirichlet(Prior):
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> HierarchicalDirichlet:
         """The prior with a strength and a mean for each of these nodes, by the evidence of their counts."""
-        for name in [*(self.strength if isinstance(self.strength, Mapping) else ()), *(self.mean or ())]:
-            if name not in variables:
-                raise FitError(f"HierarchicalDirichlet speaks of {name!r}, which is not in the graph{nearest(name, variables)}")
+        self.refuse_unknown_nodes(variables, self.strength, self.mean)
         strengths: dict[str, float] = dict(self.strength) if isinstance(self.strength, Mapping) else {}
         means: dict[str, Any] = dict(self.mean or {})
         told: dict[tuple[bool, bool], list[str]] = defaultdict(list)
@@ -77,31 +75,27 @@ class HierarchicalDirichlet(Prior):
             if all_finite(child, parents):
                 table = rows_of(seen)
                 mean = self._mean(child)
-                found = pool_rows(table, self._strength(child), mean)
+                found = pool_rows(table, self.of_node(self.strength, child.name), mean)
                 even = len(table) < 2 if mean is None else self._is_even(child)
                 strengths[child.name], means[child.name] = (
                     found.strength,
                     None if even else dict(zip(finite(child, "").states, found.mean.tolist(), strict=True)),
                 )
-                if self._strength(child) is None and len(table) > 1:
+                if self.of_node(self.strength, child.name) is None and len(table) > 1:
                     told[found.strength >= highest(table), found.strength <= LOWEST] += [child.name]
         _tell(alike=told[True, False], apart=told[False, True])
         return replace(self, strength=strengths, mean=means)
 
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
-        return same_rows(self._row(child), (*parents, child), seen) if all_finite(child, parents) else None
-
-    def _row(self, child: Variable) -> Array:
-        s, m = self._strength(child), self._mean(child)
+        if not all_finite(child, parents):
+            return None
+        s, m = self.of_node(self.strength, child.name), self._mean(child)
         if s is None or m is None:
             raise FitError(
                 f"HierarchicalDirichlet takes the strength and the mean of {child.name!r} from complete rows and a graph: "
                 f"{by_evidence('HierarchicalDirichlet()', 'them')}"
             )
-        return np.asarray(s * m)
-
-    def _strength(self, child: Variable) -> float | None:
-        return self.strength.get(child.name) if isinstance(self.strength, Mapping) else self.strength
+        return same_rows(s * m, (*parents, child), seen)
 
     def _mean(self, child: Variable) -> Array | None:
         assert isinstance(child, Finite)
@@ -146,9 +140,6 @@ def _tell(alike: Sequence[str], apart: Sequence[str]) -> None:
 class Pool:
     """What is pooled: the tables of nodes that correspond, each a family (child, *parents); `group` is the parent that makes
     groups of the rows of one table; without one the nodes themselves are the groups.
-
-    >>> Pool((("outcome", "treatment", "hospital"),), "hospital").others
-    ('treatment',)
     """
 
     families: tuple[tuple[str, ...], ...]
@@ -187,16 +178,7 @@ class Common:
 
 @dataclass(frozen=True)
 class PartialPooling(Prior):
-    """The prior of pooled tables; `prior` speaks for all other nodes.
-
-    >>> hospital, ill = Finite("hospital", ["a", "b", "c"]), Finite("ill", ["no", "yes"])
-    >>> seen = Counts((hospital, ill), [[18, 2], [10, 10], [2, 0]])
-    >>> prior = PartialPooling((Pool((("ill", "hospital"),), "hospital"),), strength=10.0)
-    >>> prior.choose({}, [(ill, [hospital], seen)], Statistics([seen], 42)).imagine(ill, [hospital]).dense().round(1)
-    array([[7.3, 2.7],
-           [7.3, 2.7],
-           [7.3, 2.7]])
-    """
+    """The prior of pooled tables; `prior` speaks for all other nodes."""
 
     types = ("PartialPooling",)
 
@@ -265,10 +247,7 @@ class PartialPooling(Prior):
                 f"{PARTIAL} learns from complete rows how much {child.name!r} differs between groups, and these are not; use "
                 f"{SEPARATE} or {POOLED}, or fill the missing cells in before"
             )
-        return self._imagine_pool(pools[0], child, parents)
-
-    def _imagine_pool(self, pool: Pool, child: Variable, parents: Sequence[Variable]) -> Counts:
-        common = self.found[child.name]
+        pool, common = pools[0], self.found[child.name]
         by = {v.name: finite(v, child.name) for v in (*parents, child)}
         others = [p for p in pool.families[pool.nodes.index(child.name)][1:] if p != pool.group]
         if by[child.name].states != common.states or sizes(by[p] for p in others) != common.mean.shape[:-1]:

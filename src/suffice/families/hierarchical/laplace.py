@@ -70,7 +70,12 @@ class Laplace:
     @cached_property
     def effects(self) -> Array:
         """η̂, the mode: Newton's method with a step that is halved until ℓ rises as it should."""
-        eta = self._first() if self.start is None else self.start.copy()
+        if self.start is None:
+            # A guess: log-odds of counts with about the weight of the prior added, as far from the mean on average as η̂ is.
+            eta = np.log(self.counts + softmax(np.atleast_2d(self.mean)) * self.counts.shape[1] / self.variance)
+            eta = eta - (eta - self.mean).mean(axis=1, keepdims=True)
+        else:
+            eta = self.start.copy()
         left = np.arange(len(eta))
         for _ in range(STEPS):
             rows = self.some(left)
@@ -78,7 +83,7 @@ class Laplace:
             eta[left] += step
             left = left[np.abs(step).max(axis=1) > 1e-11 * (1.0 + np.abs(eta[left]).max(axis=1))]
             if not len(left):
-                return eta
+                return np.asarray(eta)
         raise FitError("the mode of a logistic-normal posterior was not found: the counts or the prior are beyond all measure")
 
     @cached_property
@@ -111,19 +116,16 @@ class Laplace:
         """
         K = self.counts.shape[1]
         size = max(1, NUMBERS // (K * K))
-        parts = [self.some(np.arange(i, min(i + size, len(self.counts))))._ratios() for i in range(0, len(self.counts), size)]
-        ratios = np.concatenate(parts) if parts else np.zeros((0, K))
+        ratios = np.empty(self.counts.shape)
+        for i in range(0, len(ratios), size):
+            rows = self.some(np.arange(i, min(i + size, len(ratios))))
+            every, one = np.repeat(np.arange(len(rows.counts)), K), np.tile(np.eye(K), (len(rows.counts), 1))
+            before, eta = rows.some(every), rows.effects[every]
+            after = replace(before, counts=before.counts + one, start=eta)
+            log_theta = (log_softmax(after.effects) * one).sum(axis=1)
+            gained = before.gain(eta, after.effects - eta)
+            ratios[i : i + size] = np.exp(log_theta + gained - 0.5 * (after.log_det - rows.log_det[every])).reshape(-1, K)
         return np.asarray(ratios / ratios.sum(axis=1, keepdims=True))
-
-    def _ratios(self) -> Array:
-        U, K = self.counts.shape
-        every = np.repeat(np.arange(U), K)
-        one = np.tile(np.eye(K), (U, 1))
-        before = self.some(every)
-        after = replace(before, counts=self.counts[every] + one, start=self.effects[every])
-        log_theta = (log_softmax(after.effects) * one).sum(axis=1)
-        gained = before.gain(self.effects[every], after.effects - self.effects[every])
-        return np.asarray(np.exp(log_theta + gained - 0.5 * (after.log_det - self.log_det[every]))).reshape(U, K)
 
     def newton(self, eta: Array) -> Array:
         """The step from η: A⁻¹ times the gradient, shortened where ℓ would not rise."""
@@ -176,11 +178,6 @@ class Laplace:
         if "effects" in self.__dict__:
             some.__dict__["effects"] = self.effects[rows]
         return some
-
-    def _first(self) -> Array:
-        """A guess: the log-odds of counts with about the weight of the prior added, as far from the mean on average as η̂ is."""
-        eta = np.log(self.counts + softmax(np.atleast_2d(self.mean)) * self.counts.shape[1] / self.variance)
-        return np.asarray(eta - (eta - self.mean).mean(axis=1, keepdims=True))
 
 
 def softmax(eta: Array) -> Array:

@@ -184,19 +184,15 @@ def _reach(rows: Laplace) -> Array:
     return np.asarray((-25.0 - 9.0 * np.sqrt(rows.variance) - np.log(known) - rows.variance * known).min(axis=1))
 
 
-@dataclass(eq=False)
 class _Effects:
     """The densities of the effects of rows, given some ρ − ρ̂ [row, node], as lines between points in ln p.
 
     `moved` is e; `log_density` is ln p(ρ) up to a constant of the row.
     """
 
-    rows: Laplace
-    delta: Array
-
-    def __post_init__(self) -> None:
-        known, v = _lambdas(self.rows)[:, None], self.rows.variance
-        self.moved = e = _solve_shift(v * known, self.delta[..., None])
+    def __init__(self, rows: Laplace, delta: Array) -> None:
+        known, v = _lambdas(rows)[:, None], rows.variance
+        self.moved = e = _solve_shift(v * known, delta[..., None])
         log_rate = np.log(known) + e
         at = both_sides(*_reaches(log_rate, v), SIDE)
         L = log_rate[..., None]
@@ -205,7 +201,7 @@ class _Effects:
         bent = np.where(far, bent, np.exp(L) * bend(np.where(far, 0.0, at)))
         height = np.maximum(-bent - at**2 / (2.0 * v), -700.0)
         self.lines = Lines(at.reshape(-1, at.shape[-1]), height.reshape(-1, at.shape[-1]))
-        mode = known * bend(e) + (e - self.delta[..., None]) ** 2 / (2.0 * v)
+        mode = known * bend(e) + (e - delta[..., None]) ** 2 / (2.0 * v)
         self.log_density = np.asarray((np.log(self.lines.mass.sum(axis=1)).reshape(e.shape) - mode).sum(axis=-1))
 
 

@@ -19,26 +19,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from suffice.errors import FitError, checked_level, listing, nearest, note
+from suffice.errors import FitError, checked_level, listing, note
 from suffice.errors.remedies import TABLE_PRIORS, Remedy
 from suffice.exponential.arithmetic.symmetric import ROUNDING, scaled_cholesky, singular_column
+from suffice.exponential.arithmetic.values import Interval
 from suffice.families.hierarchical.hierarchical import rows_of
 from suffice.families.hierarchical.laplace import HIGHEST, LOWEST, JointLaplace, Laplace, normal_of_rows
 from suffice.families.hierarchical.laplace_draws import draw_rows, joint_drawn, joint_quantiles, quantiles
 from suffice.families.priors.empirical_bayes import best_number
-from suffice.families.protocol.family import (
-    Array,
-    Estimate,
-    Interval,
-    Mode,
-    Node,
-    Prior,
-    PriorBelief,
-    all_finite,
-    as_numbers,
-    in_order,
-    is_number,
-)
+from suffice.families.protocol.cpd import Array, as_numbers
+from suffice.families.protocol.family import Estimate, Mode, Node, Prior, PriorBelief, all_finite, in_order, is_number
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import sizes
 from suffice.variables import Finite, Variable
@@ -194,17 +184,15 @@ class LogisticNormal(Prior):
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> LogisticNormal:
         """The prior with a variance or a covariance for each of these nodes, by the evidence of their counts."""
-        for name in (n for given in (self.variance, self.mean, self.covariance) if isinstance(given, Mapping) for n in given):
-            if name not in variables:
-                raise FitError(f"LogisticNormal speaks of {name!r}, which is not in the graph{nearest(name, variables)}")
+        self.refuse_unknown_nodes(variables, self.variance, self.mean, self.covariance)
         finite = [(child, rows_of(seen)) for child, parents, seen in nodes if all_finite(child, parents)]
         if self.correlated:
             return self._joint(finite)
         if self.variance is not None and not isinstance(self.variance, Mapping):
             return self
-        given = {child.name: self._variance(child) for child, _ in finite}
+        given = {child.name: self.of_node(self.variance, child.name) for child, _ in finite}
         found = {c.name: float(given[c.name] or _by_evidence(rows, np.array(self._mean(c)))) for c, rows in finite}
-        free = [name for name in found if name not in (self.variance or {}) and self._covariance_of(name) is None]
+        free = [name for name in found if name not in (self.variance or {}) and self.of_node(self.covariance, name) is None]
         for end, way in (LOWEST, "no more than chance makes them: the variance is"), (HIGHEST, "without limit: the variance is"):
             at = [name for name in free if found[name] == end]
             if at:
@@ -218,7 +206,7 @@ class LogisticNormal(Prior):
         alike = []
         for child, table in finite:
             assert isinstance(child, Finite)
-            if self._covariance_of(child.name) is not None or len(table) < 2 or child.n_states < 2:
+            if self.of_node(self.covariance, child.name) is not None or len(table) < 2 or child.n_states < 2:
                 continue
             found = normal_of_rows(table, np.array(self._mean(child)) if child.name in means else None)
             covariances[child.name] = _plain(found.covariance)
@@ -235,7 +223,7 @@ class LogisticNormal(Prior):
         """What it holds of the rows of a node, all alike."""
         if not all_finite(child, parents):
             return None
-        given, variance = self._covariance_of(child.name), self._variance(child)
+        given, variance = self.of_node(self.covariance, child.name), self.of_node(self.variance, child.name)
         if given is not None:
             return _belief(self._mean(child), _checked_covariance(given, child))
         if variance is None or self.correlated:
@@ -247,12 +235,6 @@ class LogisticNormal(Prior):
                 f"{Remedy(f'or choose it first, by_evidence(dag, complete_rows, LogisticNormal({free}))', f'as in {word}')}"
             )
         return LogisticBelief(self._mean(child), variance)
-
-    def _variance(self, child: Variable) -> float | None:
-        return self.variance.get(child.name) if isinstance(self.variance, Mapping) else self.variance
-
-    def _covariance_of(self, name: str) -> Any:
-        return self.covariance.get(name) if isinstance(self.covariance, Mapping) else self.covariance
 
     def _mean(self, child: Variable) -> tuple[float, ...]:
         assert isinstance(child, Finite)

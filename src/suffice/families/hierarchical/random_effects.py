@@ -248,17 +248,7 @@ class _Products(NamedTuple):
         log_likelihood = -0.5 * found.deviance - n * np.log(y)
         if what.restricted:  # the contrasts are those of the columns as they are
             log_likelihood -= float(np.tile(np.log([1.0, *self.scale[:-1]]), len(common))[kept].sum())
+        covariance, variance = part @ part.T * found.variance, found.variance * y * y
         terms = ("intercept", *what.slopes)
-        return (
-            every[:, 0],
-            every[:, 1:],
-            Effects(
-                terms,
-                fixed,
-                errors,
-                part @ part.T * found.variance,
-                found.variance * y * y,
-                float(log_likelihood),
-                what.restricted,
-            ),
-        )
+        effects = Effects(terms, fixed, errors, covariance, variance, float(log_likelihood), what.restricted)
+        return every[:, 0], every[:, 1:], effects

@@ -76,7 +76,11 @@ class EmpiricalBayes(Prior):
             raise FitError("EmpiricalBayes chooses one pseudo-count for all cells, and this Dirichlet has several: give it alone")
         if not self.prior.worth:
             able = sorted({p.public_name or p.__name__ for p in every("priors").values() if p.worth})
-            raise FitError(f"EmpiricalBayes chooses the strength of {listing(able, style='str')}; {_without(self.prior)}")
+            name = self.prior.title
+            why = f"{name} chooses by itself" if self.prior.chooses else f"{name} is not one of them"
+            if name == "K2":
+                why = "K2 has no number to choose, Dirichlet() has: it is K2 with another count"
+            raise FitError(f"EmpiricalBayes chooses the strength of {listing(able, style='str')}; {why}")
         if not (is_number(self.lowest) and is_number(self.highest) and 0.0 < self.lowest < self.highest < np.inf):
             raise FitError(f"EmpiricalBayes needs 0 < lowest < highest, not {self.lowest!r} and {self.highest!r}")
 
@@ -147,15 +151,6 @@ def highest_point(f: Callable[[float], float], low: float, high: float, n: int =
     top = max(value for value, _ in best)
     near = 1e-12 * (1.0 + abs(top))
     return float(next(x for value, x in best if value >= top - near))
-
-
-def _without(prior: Any) -> str:
-    name = prior.title
-    if name == "K2":
-        return "K2 has no number to choose, Dirichlet() has: it is K2 with another count"
-    if prior.chooses:
-        return f"{name} chooses by itself"
-    return f"{name} is not one of them"
 
 
 LOWEST = 1e-3

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from suffice.errors import FitError, nearest
+from suffice.errors import FitError
 from suffice.errors.remedies import NUMBER_PRIORS, Remedy
 from suffice.exponential.normals.normal import Normal
 from suffice.exponential.normals.normal_known import NormalKnownVariance
 from suffice.exponential.protocol.statistic import Centred
-from suffice.families.poisson import PoissonNode
+from suffice.families.chosen.exponential_node import PoissonNode
 from suffice.families.protocol.family import Array, Interval, Prior, PriorBelief, check_positive, is_number, split
 from suffice.statistics import Moments, Statistics
 from suffice.variables import Count, Finite, Real, Variable
@@ -58,7 +58,8 @@ class NormalInverseGammaPrior(Prior):
             check_positive("the variance of NormalInverseGamma", variance)
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalInverseGammaPrior:
-        return with_defaults(self, real_names(variables), statistics, mean=own_mean, variance=own_variance)
+        reals = sorted(n for n, v in variables.items() if not isinstance(v, Finite))
+        return with_defaults(self, reals, statistics, mean=own_mean, variance=own_variance)
 
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Moments | None:
         if not isinstance(child, Real):
@@ -102,7 +103,7 @@ class NormalWishart(Prior):
         return type(self) is NormalWishart
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> NormalWishart:
-        reals = real_names(variables)
+        reals = sorted(n for n, v in variables.items() if not isinstance(v, Finite))
         n = self.n if self.n is not None else len(reals)
         df = self.df if self.df is not None else float(n + 2)
         if df <= n - 1 or (self.scale is None and df <= n + 1):
@@ -199,9 +200,7 @@ class KnownVariance(Prior):
                 raise FitError(f"the mean of KnownVariance is a finite number, or given by node, {{'y': 2.5}}, not {self.mean!r}")
 
     def bind(self, variables: Mapping[str, Variable], statistics: Statistics) -> KnownVariance:
-        for name in (n for given in (self.variance, self.mean, self.spread) if isinstance(given, Mapping) for n in given):
-            if name not in variables:
-                raise FitError(f"KnownVariance speaks of {name!r}, which is not in the graph{nearest(name, variables)}")
+        self.refuse_unknown_nodes(variables, self.variance, self.mean, self.spread)
         reals = sorted(n for n, v in variables.items() if isinstance(v, Real))
         return with_defaults(self, reals, statistics, mean=own_mean, spread=own_variance)
 
@@ -278,10 +277,6 @@ def _imagined_moments(child: Variable, parents: Sequence[Variable], count: float
     names = _numbers(child, parents)
     everywhere = Moments((), names, [0], [count], [mean], [scatter], [df])  # type: ignore[arg-type]
     return everywhere.over(split(parents)[0])
-
-
-def real_names(variables: Mapping[str, Variable]) -> list[str]:
-    return sorted(n for n, v in variables.items() if not isinstance(v, Finite))
 
 
 def with_defaults(prior: P, names: Iterable[str], statistics: Statistics, **of_column: Callable[[Moments], float]) -> P:

@@ -15,16 +15,8 @@ from suffice.families.chosen.node_kinds import ParameterPrior
 from suffice.families.priors.number_priors import BGe as BGe
 from suffice.families.priors.number_priors import GammaPrior, NormalInverseGammaPrior
 from suffice.families.priors.number_priors import NormalWishart as NormalWishart
-from suffice.families.protocol.family import (
-    Array,
-    Imagining,
-    all_finite,
-    as_numbers,
-    check_positive,
-    in_order,
-    is_number,
-    prior_of,
-)
+from suffice.families.protocol.cpd import Array, as_numbers
+from suffice.families.protocol.family import Imagining, all_finite, check_positive, in_order, is_number, prior_of
 from suffice.families.protocol.family import Node as Node
 from suffice.families.protocol.family import Prior as Prior
 from suffice.statistics import Counts, Statistics

@@ -62,6 +62,18 @@ class Cpd(Named, Tabular):
         def __getattr__(self, name: str) -> Any:
             """What only some kinds of distributions have: `probs`, `coefficients`, `variance`, ..."""
 
+        # What each kind says: ln p and draws of rows, what is told of the first configurations, with its header; of a number, its
+        # place in inference, the intercept, coefficients and variance of its mean where that is linear, the entropy in each
+        # configuration that is held; and the logarithm whose maximiser, with ln L, the estimate is (`log_scale`: of its unit).
+        def log_likelihood(self, statistic: Any) -> float: ...
+        def log_prob(self, columns: Columns) -> Array: ...
+        def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]: ...
+        def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]: ...
+        def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> Any: ...
+        def as_line(self) -> tuple[Array, Array, Array]: ...
+        def _entropies(self, held: npt.NDArray[np.bool_]) -> Array: ...
+        def log_prior(self, imagined: Any, how: Any, log_scale: float) -> float: ...
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         for value in state.values():  # arrays come out of a pickle writeable
             if isinstance(value, np.ndarray):
@@ -132,10 +144,6 @@ class Cpd(Named, Tabular):
         """The distribution where some real parents are these numbers, which move into the intercept."""
         return self
 
-    def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> Any:
-        """The place of a number in inference: its distribution with the variables by their numbers."""
-        raise NotImplementedError
-
     def interval(self, level: float = 0.95) -> Any:
         """The credible intervals of the parameters."""
         raise FitError(f"credible intervals are not known of {self._headline()}")
@@ -159,26 +167,13 @@ class Cpd(Named, Tabular):
         low, high = ([np.asarray(own[k]).reshape(n, -1) for own in named.values()] for k in (0, 1))
         return Interval(np.concatenate(low, axis=1), np.concatenate(high, axis=1))
 
-    def log_likelihood(self, statistic: Any) -> float:
-        raise NotImplementedError
-
     def log_likelihood_of_fit(self, statistics: Statistics) -> float:
         """Σ ln p(child | parents) over the rows that it was fitted from, whose statistics these are."""
         return self.log_likelihood(statistics.answer(self.needs))
 
-    def log_prob(self, columns: Columns) -> Array:
-        raise NotImplementedError
-
     def log_prob_at(self, parent: str, state: int, columns: Columns, n: int) -> Array:
         """ln p(child | parents) of n rows in which a finite parent, or the child, has this state."""
         return self.log_prob({**columns, parent: np.full(n, state)})
-
-    def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
-        raise NotImplementedError
-
-    def as_line(self) -> tuple[Array, Array, Array]:
-        """Of a number whose mean is linear in its real parents: intercept, coefficients and variance, as a Gaussian has them."""
-        raise NotImplementedError
 
     def entropy(self, marginal: Callable[[Sequence[str]], Array]) -> float:
         """H(child | parents), of a number that of its density, where `marginal` has the probabilities of finite variables."""
@@ -189,10 +184,6 @@ class Cpd(Named, Tabular):
             raise ModelError(f"{self.child.name!r} has no parameters at some configurations of its parents; fit with a prior")
         return float(weights[held] @ each)
 
-    def _entropies(self, held: npt.NDArray[np.bool_]) -> Array:
-        """The entropy in each configuration of the finite parents that is `held`."""
-        raise NotImplementedError
-
     def redraw(self, n: int, rng: np.random.Generator) -> list[Self]:
         """n draws from the posterior of the parameters."""
         drawn = self._draw_parameters(n, rng)
@@ -201,10 +192,6 @@ class Cpd(Named, Tabular):
     def _draw_parameters(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         """n draws of each of `arrays`, the first axis."""
         raise no_posterior(self.child)
-
-    def log_prior(self, imagined: Any, how: Any, log_scale: float) -> float:
-        """The logarithm whose maximiser, with ln L, the estimate is. `log_scale`: of the child's unit."""
-        raise NotImplementedError
 
     def fill_empty(self, mean: float, variance: float) -> Self:
         """The same, with the mean and variance of the child where it has no parameters."""
@@ -359,10 +346,6 @@ class Cpd(Named, Tabular):
 
     _unit: ClassVar[str] = "value"
     """What the numbers are."""
-
-    def _numbers(self, limit: int) -> tuple[list[str], list[list[object]]]:
-        """What is told of each of the first configurations, and its header."""
-        raise NotImplementedError
 
     def _frame(self, name: str, values: Array, variables: Sequence[Finite]) -> Any:
         """A row for each parameter: its states, its value, whether no row had its configuration, and its 95 % interval."""

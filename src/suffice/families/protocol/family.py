@@ -20,9 +20,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
-from suffice.errors import FitError, FormatError
+from suffice.errors import FitError, FormatError, nearest
 from suffice.errors.remedies import ANY_PRIOR, Remedy
 from suffice.exponential.arithmetic.values import Interval as Interval
 from suffice.families.protocol.cpd import Array as Array
@@ -37,7 +36,6 @@ from suffice.registry import Named, find_type, type_of
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.variables import Finite, Variable
 
-Codes = npt.NDArray[np.integer[Any]]
 Statistic = Counts | Moments
 
 
@@ -72,8 +70,6 @@ class Mode:
 
 
 Estimate = Mean | Mode
-
-
 S = TypeVar("S", bound=Statistic, contravariant=True)
 
 
@@ -149,6 +145,17 @@ class Prior(Named):
         """What it imagines of tables as the kernels know it: its `form` and `ess`; None if it is anything else."""
         form = type(self).__dict__.get("form")  # of this class alone: one that is made from it may imagine something else
         return None if form is None else (form, float(getattr(self, "ess", 1.0)))
+
+    @staticmethod
+    def of_node(given: Any, name: str) -> Any:
+        """What is given for a node: one number is for all of them, others are by name."""
+        return given.get(name) if isinstance(given, Mapping) else given
+
+    def refuse_unknown_nodes(self, variables: Mapping[str, Variable], *given: Any) -> None:
+        """Refuse numbers by node of nodes that are not in the graph."""
+        for name in (n for own in given if isinstance(own, Mapping) for n in own):
+            if name not in variables:
+                raise FitError(f"{self.title} speaks of {name!r}, which is not in the graph{nearest(name, variables)}")
 
     def choose(self, variables: Mapping[str, Variable], nodes: Iterable[Node], statistics: Statistics) -> Any:
         """The prior with its free numbers chosen by the evidence of these nodes; `bind` then fills what was chosen."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -94,6 +94,17 @@ class Glm(Named, EmSteps):
     trials: Any = None
     roles: tuple[str, ...]
     """The parents that it must have, for they have no coefficients: offset and trials."""
+
+    if TYPE_CHECKING:
+        # What a family says: the child's column, of values that it can have; the levels without effects; a draw of each row;
+        # of states ln p of each (the first axis), and the sums where there are several predictors, or one that the kernels do
+        # not know; if it `closes`, the same distribution as a table, a conditional Gaussian or Poisson rates.
+        def values(self, child: Any, columns: Columns) -> npt.NDArray[Any]: ...
+        def first_levels(self, s: Summary) -> Array: ...
+        def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]: ...
+        def log_probs(self, eta: Array) -> Array: ...
+        def sums_of_states(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array) -> Sums: ...
+        def closed_form(self, cpd: Any) -> Any: ...
 
     def __post_init__(self) -> None:
         if not (isinstance(self.ridge, (int, float)) and 0.0 <= self.ridge < np.inf):
@@ -173,10 +184,6 @@ class Glm(Named, EmSteps):
 
     log_likelihood = log_evidence = estimate
 
-    def values(self, child: Any, columns: Columns) -> npt.NDArray[Any]:
-        """The child's column as the sums take it, of values that the family can have."""
-        raise NotImplementedError
-
     def exposure(self, columns: Columns) -> tuple[Array, Array]:
         """Trials and offset of each row; empty where the family has none."""
         none = np.empty(0)
@@ -210,10 +217,6 @@ class Glm(Named, EmSteps):
         """Refuse data without an estimate, as far as its sums show."""
         if not s.weight > 0:
             raise FitError(f"{child.name!r} cannot be fitted: there are no rows")
-
-    def first_levels(self, s: Summary) -> Array:
-        """The levels without effects, from the mean of the child."""
-        raise NotImplementedError
 
     def measure(
         self,
@@ -261,10 +264,6 @@ class Glm(Named, EmSteps):
         regression_sums(X, *rows, self.response, 1.0 / dispersion, expected, gradient, hessian, totals)
         return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
 
-    def sums_of_states(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array) -> Sums:
-        """The same of a family of states that has several predictors, or one that the kernels do not know."""
-        raise NotImplementedError
-
     def penalty(self, at: Regressors) -> Array:
         """Λ of −½ θᵀΛθ, what the ridge adds to the objective."""
         layout = self.layout(at.child, len(at.centre))
@@ -284,11 +283,13 @@ class Glm(Named, EmSteps):
 
     def refuse_exact(self, at: Regressors, theta: Array, s: Sums) -> None:
         """Refuse a fit that leaves nothing but rounding of the child, so that there is no dispersion."""
-        left = np.sqrt(s.pearson / s.weight)
-        if left > 1e-6 * explained_deviation(theta, s) + 16.0 * np.finfo(float).eps * self.level(theta):
+        left, H = np.sqrt(s.pearson / s.weight), s.hessian / s.hessian[0, 0]
+        spread = H[1:, 1:] - np.outer(H[1:, 0], H[0, 1:])  # that of the predictor, in units of the deviations that are left
+        explained = np.sqrt(max(theta[1:] @ spread @ theta[1:], 0.0) * s.hessian[0, 0] / s.weight)
+        if left > 1e-6 * explained + 16.0 * np.finfo(float).eps * self.level(theta):
             return
         by = listing([p.name for p in at.parents])
-        why = f"in the data it is a function of {by}" if explained_deviation(theta, s) > left else "its values are all equal"
+        why = f"in the data it is a function of {by}" if explained > left else "its values are all equal"
         out = "give more rows, or leave a parent out" if at.parents else "give more rows"
         raise FitError(f"{at.child.name!r} cannot be fitted: {why}, and its dispersion would be 0; {out}")
 
@@ -302,7 +303,7 @@ class Glm(Named, EmSteps):
 
     def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
         """Σ w ln p(y) from the sums."""
-        return s.log_likelihood + summary.base
+        return float(s.log_likelihood + summary.base)
 
     def base(self, y: Array, n: Array) -> Array:
         """ln p(y) at the η that fits a row alone: without what a dispersion adds, where there is one."""
@@ -342,21 +343,9 @@ class Glm(Named, EmSteps):
         levels, slopes = theta[layout.levels].reshape(layout.intercept), theta[layout.slopes].reshape(layout.coefficients)
         return RegressionCpd(child, parents, self, levels, slopes, dispersion, **rest)
 
-    def log_probs(self, eta: Array) -> Array:
-        """ln p of each state of a finite child (the first axis) at η."""
-        raise NotImplementedError
-
     def log_probs_at(self, levels: Any, eta: Array) -> Array:
         """The same, where the intercepts keep digits that η may have lost."""
         return self.log_probs(eta)
-
-    def draw(self, eta: Array, dispersion: float, n: Array, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """A draw of each row."""
-        raise NotImplementedError
-
-    def closed_form(self, cpd: Any) -> Any:
-        """The same distribution as a table, a conditional Gaussian or Poisson rates, if it `closes`."""
-        raise NotImplementedError
 
 
 class OfStates(Glm):
@@ -396,6 +385,14 @@ class OnePredictor(Glm):
 
     single: ClassVar[bool] = True
 
+    if TYPE_CHECKING:
+        # What a response says of rows at η: E[y] (of one trial), the variance of y (of all trials), and its distribution.
+        def link(self, mean: float) -> float: ...
+        def mean(self, eta: Array) -> Array: ...
+        def variance(self, eta: Array, dispersion: float, n: Array) -> Array: ...
+        def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array: ...
+        def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any: ...
+
     def rename(self, names: Mapping[str, str]) -> Any:
         return self if self.offset is None else replace(self, offset=names[self.offset])
 
@@ -408,33 +405,7 @@ class OnePredictor(Glm):
     def first_levels(self, s: Summary) -> Array:
         return np.array([self.link(float(s.child[-1]) / s.trials) - s.offset / s.weight])
 
-    def link(self, mean: float) -> float:
-        raise NotImplementedError
-
-    def mean(self, eta: Array) -> Array:
-        """E[y] (of one trial) at η."""
-        raise NotImplementedError
-
-    def variance(self, eta: Array, dispersion: float, n: Array) -> Array:
-        """The variance of y (of all trials) at η."""
-        raise NotImplementedError
-
-    def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any:
-        """The distribution of a number of each row, as `scipy.stats` has it."""
-        raise NotImplementedError
-
-    def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array:
-        """ln p(y | η) of each row."""
-        raise NotImplementedError
-
 
 def weighted_sum(x: Array, w: Array | None) -> float:
     """Σ w x. Not by BLAS, whose own threads get into the way of those of a fold."""
     return float(x.sum() if w is None else np.einsum("i,i", w, x))
-
-
-def explained_deviation(theta: Array, s: Sums) -> float:
-    """The standard deviation of the predictor, in units of the deviation that `pearson` sums the squares of."""
-    H = s.hessian / s.hessian[0, 0]
-    spread = H[1:, 1:] - np.outer(H[1:, 0], H[0, 1:])
-    return float(np.sqrt(max(theta[1:] @ spread @ theta[1:], 0.0) * s.hessian[0, 0] / s.weight))

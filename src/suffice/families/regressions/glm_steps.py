@@ -42,6 +42,9 @@ class EmSteps:
         def __getattr__(self, name: str) -> Any:
             """What a regression has: see `suffice.families.regressions.glm`."""
 
+        # Of a family that has a dispersion, the first and second derivatives of Σ w ln p by its logarithm.
+        def dispersion_slopes(self, cpd: Any, s: Sums, shape: Array) -> tuple[float, float]: ...
+
     def start(self, child: Variable, parents: Sequence[Variable], known: Summary) -> Any:
         """No effects, and the level that the mean of the child has."""
         self.check(child, parents)
@@ -68,7 +71,10 @@ class EmSteps:
         theta = cpd.layout.shift(cpd.theta, cpd.centre)
         known = self.summary(cpd.child, cpd.parent_variables, columns, weights)
         sums = self.measure(at, theta, columns, weights, **self.pass_options(cpd))
-        return ExpectedSums(sums, known.columns, known.child, self.shape_slopes(at, theta, cpd.dispersion, columns, weights))
+        shape = np.zeros(0)
+        if self.profiled:  # the derivatives by the logarithm of the shape
+            shape = np.asarray(self.of_shape(self.spread, at, theta, 1.0 / cpd.dispersion, columns, weights))
+        return ExpectedSums(sums, known.columns, known.child, shape)
 
     def advance(self, cpd: Any, statistic: tuple[Any, ...]) -> Any:
         """The regression after one step; a column that the rows cannot tell from those before it stays where it is."""
@@ -102,10 +108,6 @@ class EmSteps:
         mixed = s.gradient[:, None] / d if self.dispersed else np.zeros((len(g), 1))  # of a shape 0 is expected
         return np.append(g, slope), np.block([[H, mixed], [mixed.T, np.array([[-curve]])]]), s.weight
 
-    def dispersion_slopes(self, cpd: Any, s: Sums, shape: Array) -> tuple[float, float]:
-        """The first and second derivatives of Σ w ln p by the logarithm of the dispersion, of a family that has one."""
-        raise NotImplementedError
-
     def log_prior(self, cpd: Any) -> float:
         """−½ θᵀΛθ: what the ridge adds to the objective."""
         if not self.ridge:
@@ -116,10 +118,6 @@ class EmSteps:
     def pass_options(self, cpd: Any) -> dict[str, float]:
         """What a pass is told besides θ."""
         return {}
-
-    def shape_slopes(self, at: Regressors, theta: Array, dispersion: float, columns: Columns, weights: Array | None) -> Array:
-        """The derivatives by the logarithm of a shape, of a family that has one to climb to."""
-        return np.zeros(0)
 
     def limit_step(self, layout: ParameterLayout, theta: Array, ahead: Array) -> Array:
         """Parameters ahead, or as far on the way to them as parameters may be."""

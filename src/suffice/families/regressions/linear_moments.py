@@ -72,7 +72,7 @@ class Linear(OnePredictor):
         return float(abs(theta[0]))
 
     def scale(self, s: Sums, deviance: float) -> float:
-        return s.pearson / s.weight
+        return float(s.pearson / s.weight)
 
     def total(self, s: Sums, summary: Summary, dispersion: float) -> float:
         with np.errstate(divide="ignore"):
@@ -193,7 +193,8 @@ def fitted_line(family: Any, child: Variable, parents: Sequence[Variable], seen:
             f"them; leave a parent or state out, or use {ridge_of(type(family).__name__)}"
         )
     b = found.regression.coefficients[order]
-    at = Regressors(child, own, _centres(own, reals, middle))
+    means = {v.name: m for v, m in zip(reals, middle, strict=False)}
+    at = Regressors(child, own, np.array([means.get(v.name, 0.0) for v in terms(own).of]))
     level = found.levels[0] + middle[-1] - sum(known[j] * middle[j] for j in known)
     layout = family.layout(child, len(order))
     covariance = np.zeros((1 + len(order),) * 2)
@@ -213,9 +214,3 @@ def _order(own: Sequence[Variable], finite: Sequence[Finite], free: Sequence[str
     places = {v.name: list(range(*columns_of(finite, v.name).indices(states))) for v in finite}
     places |= {name: [states + j] for j, name in enumerate(free)}
     return np.array([j for v in own for j in places[v.name]], dtype=np.intp)
-
-
-def _centres(own: Sequence[Variable], reals: Sequence[Variable], middle: Array) -> Array:
-    """The mean of each term that is a number; 0 of the others."""
-    means = {v.name: m for v, m in zip(reals, middle, strict=False)}
-    return np.array([means.get(v.name, 0.0) for v in terms(own).of])

@@ -51,7 +51,6 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
-from suffice.errors import ModelError
 from suffice.exponential.normals.lines import independent
 from suffice.families.design import ParameterLayout, Regressors, Summary, Sums, read_only, shrunk, terms
 from suffice.families.hierarchical.laplace import log_softmax
@@ -127,39 +126,34 @@ class Logistic(OfStates):
         from those before it stays where it is."""
         s = Working(*statistic)
         kept = np.flatnonzero(independent(self._half(cpd, s), cpd.child.name))  # the intercept is the first
-        moved, gain = self._bounded_step(cpd, s, kept)
-        further, more = self._damped_step(cpd, s, kept) if s.hessian.size else (moved, gain)
-        return _after_step(cpd, further if more > gain else moved, s.scatter)
-
-    def _bounded_step(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
-        """The step to the top of the bound, and what it gains at least."""
-        G, moved = self._gradient(cpd, s), np.zeros_like(s.gradient)
+        G, moved = self._gradient(cpd, s), np.zeros_like(s.gradient)  # to the top of the bound, and what that gains at least
         moved[:, kept] = _solve_positive(self._half(cpd, s)[np.ix_(kept, kept)], (G + G.sum(axis=0))[:, kept].T).T
-        return moved, 0.5 * float(np.sum(G * moved))
+        gain = 0.5 * float(np.sum(G * moved))
+        further, more = self._damped_step(cpd, s, kept) if s.hessian.size else (moved, gain)
+        layout, best = cpd.layout, further if more > gain else moved
+        theta = layout.shift(layout.shift(cpd.theta, cpd.centre) + best.reshape(-1), -cpd.centre)
+        mean = s.scatter[0, 1:] / s.scatter[0, 0] if s.scatter[0, 0] > 0 else np.zeros_like(cpd.centre)
+        centre = cpd.centre + np.where(terms(cpd.parent_variables).numbers, mean, 0.0)  # to the mean of the numbers
+        return self.cpd(cpd.child, cpd.parent_variables, theta, centre=centre)
 
     def _damped_step(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
         """As much of the Newton step as is safe, and what it gains at least: nothing where its digits are in doubt."""
+        H = s.hessian + self.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))
+        G, d = self._gradient(cpd, s), np.zeros(len(H))
+        used = (len(s.scatter) * np.arange(len(G))[:, None] + kept).reshape(-1)
         try:
-            d, error = self._direction(cpd, s, kept)
+            with np.errstate(over="ignore", invalid="ignore"):  # where every row is sure, H is next to nothing
+                d[used] = _solve_positive(H[np.ix_(used, used)], G.reshape(-1)[used])
+                scale = np.sqrt(np.diag(H)[used])
+                off, size = (float(np.linalg.norm(v[used] / scale)) for v in (H @ d - G.reshape(-1), G.reshape(-1)))
+                step = d.reshape(G.shape)
+                M, slope = _widest(cpd, s, step), float(np.sum(G * step))
         except np.linalg.LinAlgError:
-            return np.zeros_like(s.gradient), -np.inf
-        with np.errstate(over="ignore", invalid="ignore"):
-            M, slope = _widest(cpd, s, d), float(np.sum(self._gradient(cpd, s) * d))
-        if not (np.isfinite(M) and M > 0 and slope > 0 and error < 1e-6):
-            return np.zeros_like(d), -np.inf
+            return np.zeros_like(G), -np.inf
+        if not (np.isfinite(M) and M > 0 and slope > 0 and (off / size if size else 0.0) < 1e-6):
+            return np.zeros_like(G), -np.inf
         t = np.log1p(M) / M
-        return t * d, slope * (t - (1.0 - t) / M)
-
-    def _direction(self, cpd: RegressionCpd, s: Working, kept: npt.NDArray[np.intp]) -> tuple[Array, float]:
-        """H⁻¹ G in the columns that are kept, and the relative error of that as a solution."""
-        H = s.hessian + self.ridge * np.kron(self.contrasts(cpd.child), shrunk(cpd.parent_variables))
-        d, G = np.zeros(len(H)), self._gradient(cpd, s).reshape(-1)
-        used = (len(s.scatter) * np.arange(len(s.gradient))[:, None] + kept).reshape(-1)
-        with np.errstate(over="ignore", invalid="ignore"):  # where every row is sure, H is next to nothing
-            d[used] = _solve_positive(H[np.ix_(used, used)], G[used])
-            scale = np.sqrt(np.diag(H)[used])
-            error, size = (float(np.linalg.norm(v[used] / scale)) for v in (H @ d - G, G))
-        return d.reshape(s.gradient.shape), error / size if size else 0.0
+        return t * step, slope * (t - (1.0 - t) / M)
 
     def _half(self, cpd: RegressionCpd, s: Working) -> Array:
         """The bound of one predictor: E, which the ridge takes as 1 of two states, is ½ of them in the bound."""
@@ -171,8 +165,8 @@ class Logistic(OfStates):
         s = Working(*statistic)
         K = cpd.child.n_states
         H = s.hessian if s.hessian.size else np.kron(np.eye(K - 1) - 1.0 / K, 0.5 * s.scatter)
-        H = H + self.ridge * np.kron(self.contrasts(cpd.child), shrunk(cpd.parent_variables))
-        return self._gradient(cpd, s).reshape(-1), H, float(s.counts.sum())
+        penalty = self.penalty(Regressors(cpd.child, cpd.regressors, cpd.centre))
+        return self._gradient(cpd, s).reshape(-1), H + penalty, float(s.counts.sum())
 
     def log_prior(self, cpd: RegressionCpd) -> float:
         """−½ λ tr(E b P bᵀ): what the ridge adds to the objective."""
@@ -218,30 +212,20 @@ def _working_sums(X: Array, y: npt.NDArray[np.intp], w: Array, cpd: RegressionCp
     residual[y, rows] = rest[y, rows]
     with np.errstate(over="ignore", invalid="ignore"):  # squares beyond the largest double are refused by name in `advance`
         G = (residual[1:] * w) @ X.T
-        S = (X * (w * _curvature(log_p))) @ X.T
-        H = _hessian(P, rest, w, X) if curved else np.zeros((0, 0))
+        bound = 1.0  # c(η) = 2 tanh(η/2)/η of two states; of more no sharper bound of this form is known to us
+        if len(log_p) == 2:
+            half = np.maximum(np.abs(log_p[1] - log_p[0]) / 2.0, 1e-9)
+            bound = np.tanh(half) / half
+        S = (X * (w * bound)) @ X.T
+        q, K = (len(X), len(P)) if curved else (0, 1)
+        H = np.empty(((K - 1) * q, (K - 1) * q))  # minus the second derivatives, a block for each pair of states but the first
+        for k in range(K - 1):
+            for j in range(k + 1):
+                block = (X * (w * P[k + 1] * (rest[k + 1] if j == k else -P[j + 1]))) @ X.T
+                H[k * q : (k + 1) * q, j * q : (j + 1) * q] = block
+                H[j * q : (j + 1) * q, k * q : (k + 1) * q] = block.T
         powers = np.square(np.square(np.square(np.square(X)))).sum(axis=1) if curved else np.zeros(len(X))
     return Working(float(w @ log_p[y, rows]), G, S, np.bincount(y, w, len(P)).astype(np.float64), powers, H)
-
-
-def _curvature(log_p: Array) -> Array | float:
-    """c(η) = 2 tanh(η/2)/η of two states; 1 of more, for which no sharper bound of this form is known to us."""
-    if len(log_p) > 2:
-        return 1.0
-    half = np.maximum(np.abs(log_p[1] - log_p[0]) / 2.0, 1e-9)
-    return np.asarray(np.tanh(half) / half)
-
-
-def _hessian(P: Array, rest: Array, w: Array, X: Array) -> Array:
-    """Minus the second derivatives, a block for each pair of states but the first."""
-    K, q = len(P), len(X)
-    H = np.empty(((K - 1) * q, (K - 1) * q))
-    for k in range(K - 1):
-        for j in range(k + 1):
-            block = (X * (w * P[k + 1] * (rest[k + 1] if j == k else -P[j + 1]))) @ X.T
-            H[k * q : (k + 1) * q, j * q : (j + 1) * q] = block
-            H[j * q : (j + 1) * q, k * q : (k + 1) * q] = block.T
-    return H
 
 
 def _widest(cpd: RegressionCpd, s: Working, d: Array) -> float:
@@ -267,16 +251,6 @@ def _solve_positive(A: Array, b: Array) -> Array:
     scale = np.sqrt(diagonal)
     rows = scale[:, None] if b.ndim == 2 else scale
     return np.asarray(np.linalg.solve(A / scale[:, None] / scale, b / rows) / rows)
-
-
-def _after_step(cpd: RegressionCpd, moved: Array, scatter: Array) -> RegressionCpd:
-    """The regression after a step in centred columns, its centre moved to the mean of the numbers."""
-    layout = cpd.layout
-    theta = layout.shift(layout.shift(cpd.theta, cpd.centre) + moved.reshape(-1), -cpd.centre)
-    mean = scatter[0, 1:] / scatter[0, 0] if scatter[0, 0] > 0 else np.zeros_like(cpd.centre)
-    centre = cpd.centre + np.where(terms(cpd.parent_variables).numbers, mean, 0.0)
-    own: RegressionCpd = cpd.family.cpd(cpd.child, cpd.parent_variables, theta, centre=centre)
-    return own
 
 
 @dataclass(frozen=True)
@@ -318,10 +292,6 @@ class ProportionalOdds(OfStates):
         now, then = np.diff(theta[layout.levels]), np.diff(ahead[layout.levels])
         shares = np.where(then < 0.1 * now, 0.9 * now / np.where(then < now, now - then, 1.0), 1.0)
         return np.asarray(theta + min(1.0, float(shares.min(initial=1.0))) * (ahead - theta))
-
-    def check_levels(self, child: Finite, levels: Array) -> None:
-        if not np.all(np.diff(levels) > 0):
-            raise ModelError(f"the cut_points of {child.name!r} must rise from each to the next, not {levels}")
 
     def level_names(self, child: Finite) -> list[str]:
         return [f"{a}|{b}" for a, b in pairwise(child.states)]

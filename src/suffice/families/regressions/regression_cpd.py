@@ -13,14 +13,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from suffice.basis.libraries import st
+from suffice.basis.libraries import sc, st
 from suffice.errors import FitError, FormatError, ModelError
 from suffice.families.categorical import Table
 from suffice.families.design import (
     Fitted,
     ParameterLayout,
     codes_of,
-    coefficient_table,
     columns_of,
     configurations,
     fill_design,
@@ -103,8 +102,8 @@ class RegressionCpd(Cpd):
             object.__setattr__(self, name, freeze(array) if shape else float(array))
         if not self.dispersion > 0:
             raise ModelError(f"the dispersion of {self.child.name!r} must be above 0, not {self.dispersion!r}")
-        if self.family.ordered:
-            self.family.check_levels(self.child, self.intercept)
+        if self.family.ordered and not np.all(np.diff(self.intercept) > 0):
+            raise ModelError(f"the cut_points of {self.child.name!r} must rise from each to the next, not {self.intercept}")
 
     @property
     def part_names(self) -> tuple[str, ...]:
@@ -412,7 +411,12 @@ class RegressionCpd(Cpd):
             return [self.child.name, "intercept", *self.terms], lines[:limit]
         if self.fitted is None:
             return ["term", "estimate"], [[n, float(b)] for n, b in zip(names, self.theta, strict=True)][:limit]
-        header, rows = coefficient_table(names * (len(states) or 1), self.theta, self.fitted)
+        estimate, error, df = self.theta, self.fitted.standard_errors, self.fitted.df
+        z, student = np.divide(estimate, error, out=np.full(len(error), np.nan), where=error > 0), np.isfinite(df)
+        p = 2.0 * (sc.stdtr(df, -np.abs(z)) if student else sc.ndtr(-np.abs(z)))
+        columns = (c.tolist() for c in (estimate, error, z, p, *self.fitted.interval(estimate, 0.95)))
+        header = ["term", "estimate", "standard error", "t" if student else "z", "p", "lower", "upper"]
+        rows = [list(row) for row in zip(names * (len(states) or 1), *columns, strict=True)]
         if states:
             header, rows = [self.child.name, *header], [[states[i // len(names)], *row] for i, row in enumerate(rows)]
         return header, rows[:limit]

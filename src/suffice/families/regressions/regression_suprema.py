@@ -87,16 +87,6 @@ class Standardised:
         return [0, *(place for v in variables for place in self._places[v.name])]
 
 
-class ManySums(NamedTuple):
-    """`glm.Sums` of many regressions: the first axis is the regression."""
-
-    log_likelihood: Array
-    gradient: Array
-    hessian: Array
-    pearson: Array
-    weight: Array
-
-
 class RegressionBatch(NamedTuple):
     """Regressions of one child: the rows of Z that are the columns of each, the ones first, and the parameters of each."""
 
@@ -105,12 +95,12 @@ class RegressionBatch(NamedTuple):
     members: Places
     theta: Array
 
-    def sums(self, Z: Array, columns: Columns, weight: Array) -> ManySums:
+    def sums(self, Z: Array, columns: Columns, weight: Array) -> Sums:
         """What these rows say of each regression at its parameters."""
         y = self.family.values(self.child, columns)
         if self.family.response is None or self.theta.shape[1] > self.members.shape[1]:
             each = (self.family.sums(Z[m], y, weight, t, columns) for m, t in zip(self.members, self.theta, strict=True))
-            return ManySums(*(np.array(part) for part in zip(*each, strict=True)))
+            return Sums(*(np.array(part) for part in zip(*each, strict=True)))
         from suffice.kernels.regressions.regression import regression_sums
 
         B, q = self.members.shape
@@ -119,18 +109,18 @@ class RegressionBatch(NamedTuple):
         rows = tuple(read_only(a) for a in (np.asarray(y, dtype=np.float64), *exposed, weight))
         for g, own in enumerate(self.members):
             regression_sums(Z[own], *rows, theta[g], self.family.response, 1.0, False, gradient[g], hessian[g], totals[g])
-        return ManySums(totals[:, 0], gradient, hessian, totals[:, 1], totals[:, 2])
+        return Sums(totals[:, 0], gradient, hessian, totals[:, 1], totals[:, 2])
 
 
 @dataclass(frozen=True, eq=False)
-class BatchSums(Step[tuple[ManySums, ...]]):
+class BatchSums(Step[tuple[Sums, ...]]):
     """The sums of some batches, in one pass."""
 
     standardised: Standardised
     batches: tuple[RegressionBatch, ...]
     complete: ClassVar[bool] = True
 
-    def of(self, block: Block) -> tuple[ManySums, ...]:
+    def of(self, block: Block) -> tuple[Sums, ...]:
         Z = self.standardised.table(block.columns, block.n_rows)
         weight = np.ascontiguousarray(block.weights, dtype=np.float64)
         return tuple(batch.sums(Z, block.columns, weight) for batch in self.batches)
@@ -205,7 +195,7 @@ class BatchClimb:
         self.theta = self.batch.theta.copy()
         self.step, self.fraction = np.zeros((B, m)), np.ones(B)
         self.objective, self.gain = np.full(B, -np.inf), np.full(B, np.inf)
-        self.sums = ManySums(np.full(B, -np.inf), np.zeros((B, m)), np.zeros((B, m, m)), np.zeros(B), np.zeros(B))
+        self.sums = Sums(np.full(B, -np.inf), np.zeros((B, m)), np.zeros((B, m, m)), np.zeros(B), np.zeros(B))
         self.open = np.ones(B, bool)
         self.lost, self.anew = np.zeros(B, bool), np.zeros(B, bool)
         self.passes = 0
@@ -216,7 +206,7 @@ class BatchClimb:
         trial = self.theta + self.fraction[:, None] * self.step
         return self.batch._replace(members=self.batch.members[self.open], theta=trial[self.open])
 
-    def take(self, told: ManySums) -> None:
+    def take(self, told: Sums) -> None:
         """Go on from what a pass said of the parameters that were tried."""
         at = np.flatnonzero(self.open)
         trial = self.theta[at] + self.fraction[at, None] * self.step[at]
@@ -269,33 +259,26 @@ class BatchClimb:
         evidence = self._log_evidence()
         # what separates is flat: its last step, which gains nothing, is as long as those before
         endless = np.abs(self.step).max(axis=1) > UNMOVED
-        return [
-            self._supremum(g, float(more[g]), float(evidence[g]), bool(endless[g]), standardised, summary)
-            for g in range(len(self.theta))
-        ]
-
-    def _supremum(
-        self, g: int, more: float, log_evidence: float, endless: bool, standardised: Standardised, summary: Summary
-    ) -> Supremum:
-        family, child = self.batch.family, self.batch.child
-        if self.lost[g]:
-            trouble = FitError(f"the regression of {child.name!r} does not converge")
-            return Supremum(-np.inf, -np.inf, self.theta[g], False, trouble)
-        own = Sums(*(part[g] for part in self.sums))._replace(log_likelihood=float(self.sums.log_likelihood[g]) + more)
-        dispersion = 1.0
-        if family.dispersed:
-            at = Regressors(child, _members(standardised, self.batch.members[g]), np.zeros(0))
-            try:
-                family.refuse_exact(at, self.theta[g], own)
-            except FitError as exact:
-                return Supremum(-np.inf, -np.inf, self.theta[g], False, exact)
-            dispersion = family.scale(own, max(-2.0 * own.log_likelihood, 0.0))
-        return Supremum(
-            float(family.total(own, summary, dispersion)),
-            log_evidence + summary.base,
-            self.theta[g],
-            endless and not family.dispersed and not family.ridge,
-        )
+        family, child, found = self.batch.family, self.batch.child, list[Supremum]()
+        for g, theta in enumerate(self.theta):
+            trouble = FitError(f"the regression of {child.name!r} does not converge") if self.lost[g] else None
+            own = Sums(*(part[g] for part in self.sums))
+            own, dispersion = own._replace(log_likelihood=float(own.log_likelihood + more[g])), 1.0
+            if family.dispersed and trouble is None:
+                members = set(self.batch.members[g].tolist())
+                parents = tuple(v for v in standardised.variables if members & set(standardised.places([v])[1:]))
+                try:
+                    family.refuse_exact(Regressors(child, parents, np.zeros(0)), theta, own)
+                    dispersion = family.scale(own, max(-2.0 * own.log_likelihood, 0.0))
+                except FitError as exact:
+                    trouble = exact
+            if trouble is not None:
+                found.append(Supremum(-np.inf, -np.inf, theta, False, trouble))
+                continue
+            flat = bool(endless[g]) and not family.dispersed and not family.ridge
+            total = float(family.total(own, summary, dispersion))
+            found.append(Supremum(total, float(evidence[g]) + summary.base, theta, flat))
+        return found
 
     def _log_evidence(self) -> Array:
         """By Laplace's approximation, at dispersion 1 and less the base of the response."""
@@ -393,11 +376,6 @@ def column_products(rows: Data, standardised: Standardised, threads: int | None 
         place = int(np.argmin(np.isfinite(np.diag(products))))
         raise too_large(next(v.name for v in standardised.variables if place in standardised.places([v])[1:]))
     return products
-
-
-def _members(standardised: Standardised, members: npt.NDArray[np.int64]) -> tuple[Variable, ...]:
-    own = set(members.tolist())
-    return tuple(v for v in standardised.variables if own & set(standardised.places([v])[1:]))
 
 
 def _solve(A: Array, b: Array, kept: npt.NDArray[np.bool_]) -> Array:

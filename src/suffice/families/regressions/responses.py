@@ -15,8 +15,8 @@ from suffice.errors.remedies import declaration
 from suffice.exponential.arithmetic import special
 from suffice.exponential.arithmetic.special import log_gamma_peak, log_poisson_peak
 from suffice.exponential.arithmetic.values import DRAWN, drawable
+from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.design import Regressors, Summary, Sums, codes_of, predict_rows
-from suffice.families.poisson import PoissonRates
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm import OfStates, OnePredictor, weighted_sum
 from suffice.families.regressions.regression_cpd import RegressionCpd
@@ -235,9 +235,6 @@ class NegativeBinomialLog(_Counts):
 
     def pass_options(self, cpd: Any) -> dict[str, float]:
         return {"dispersion": cpd.dispersion}
-
-    def shape_slopes(self, at: Regressors, theta: Array, dispersion: float, columns: Columns, weights: Array | None) -> Array:
-        return np.asarray(self.of_shape(self.spread, at, theta, 1.0 / dispersion, columns, weights))
 
     def dispersion_at(self, cpd: Any, s: Sums, shape: Array) -> float:
         """After a Newton step in the logarithm of the shape, of at most a factor of e²; no further than where a Poisson is."""
