@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from suffice.checkpoints import in_words
 from suffice.errors import FormatError, StatisticsError
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.counts import alike, common_variable, describe, distinct
-from suffice.statistics.derived import RowFormula, log_factorial, log_factorials
+from suffice.statistics.counts import RowFormula, alike, common_variable, describe, distinct, log_factorial, log_factorials
 from suffice.statistics.suppression import Lost, Suppression, without_small
 from suffice.variables import Finite
 

@@ -34,7 +34,7 @@ class PoissonNode(ExponentialNode):
     """The family of counts with a rate for each configuration of their finite parents.
 
     >>> from suffice import Count, Mode
-    >>> from suffice.statistics.derived import log_factorials
+    >>> from suffice.statistics.counts import log_factorials
     >>> s = Moments((), ("n",), [0], [4.0], [[2.5]], [[[1.0]]], derived=log_factorials(["n"]), sums=[[3.0]])
     >>> PoissonNode().estimate(Count("n"), [], s, None, Mode()).rates
     array(2.5)

@@ -36,8 +36,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, add_up
 from suffice.errors import DataError
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.statistics.counts import alike
-from suffice.statistics.derived import log_factorial
+from suffice.statistics.counts import alike, log_factorial
 
 LOG_ZERO = -1e200
 """Stands for ln 0, so that 0 · ln 0 is 0 in a product of matrices."""

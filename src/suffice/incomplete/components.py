@@ -26,8 +26,7 @@ from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.gauss_hermite import integrated_in_words, summed_in_words
 from suffice.limits import COPIES
-from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
-from suffice.statistics.derived import RowFormula
+from suffice.statistics.counts import RowFormula, checked_cells, describe, n_configurations, sizes
 from suffice.variables import Finite, NotNormal, Variable
 
 

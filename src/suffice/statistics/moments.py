@@ -19,8 +19,17 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
 from suffice.errors import StatisticsError, nearest
-from suffice.statistics.counts import GONE, Request, distinct, freeze, move_keys, n_configurations, project_keys, rename_variables
-from suffice.statistics.derived import RowFormula
+from suffice.statistics.counts import (
+    GONE,
+    Request,
+    RowFormula,
+    distinct,
+    freeze,
+    move_keys,
+    n_configurations,
+    project_keys,
+    rename_variables,
+)
 from suffice.variables import Finite
 
 

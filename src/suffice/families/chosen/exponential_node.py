@@ -28,8 +28,7 @@ from suffice.families.protocol.cpd import frame
 from suffice.families.protocol.family import Array, Estimate, Mode, split
 from suffice.registry import find
 from suffice.statistics import Moments, Request
-from suffice.statistics.counts import checked_cells, describe, freeze, n_configurations, sizes
-from suffice.statistics.derived import RowFormula
+from suffice.statistics.counts import RowFormula, checked_cells, describe, freeze, n_configurations, sizes
 from suffice.statistics.file import array_of, flat
 from suffice.variables import Distributed, Finite, Variable
 
