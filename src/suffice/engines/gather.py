@@ -270,9 +270,7 @@ class ListedCells:
     values: Floats
 
     def __add__(self, other: ListedCells) -> ListedCells:
-        keys, inverse = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
-        values = np.bincount(inverse, np.concatenate([self.values, other.values]), len(keys))
-        return ListedCells(keys, values.astype(np.float64, copy=False))
+        return table_of(np.concatenate([self.keys, other.keys]), np.concatenate([self.values, other.values]))
 
 
 def table_of(flat: Keys, weight: Floats | None) -> ListedCells:

@@ -101,10 +101,6 @@ def describe(key: int, variables: Sequence[Finite]) -> str:
     return ", ".join(f"{v.name}={v.states[int(d)]!r}" for v, d in zip(variables, digits, strict=True))
 
 
-def rename_variables(variables: Sequence[Finite], by: Mapping[str, Finite]) -> tuple[Finite, ...]:
-    return tuple(by.get(v.name, v) for v in variables)
-
-
 COUNTED = 2**16
 """Up to so many kinds of rows, those that occur are found by marks, which is faster than sorting."""
 
@@ -308,7 +304,7 @@ class Counts:
 
     def recoded(self, by: Mapping[str, Finite]) -> Counts:
         """The same counts over the same variables with other (more, or reordered) states."""
-        target = rename_variables(self.variables, by)
+        target = tuple(by.get(v.name, v) for v in self.variables)
         if target == self.variables:
             alike = all(a.inferred == b.inferred for a, b in zip(target, self.variables, strict=True))
             return self if alike else replace(self, variables=target)
