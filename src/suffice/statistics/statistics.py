@@ -21,13 +21,7 @@ from suffice.variables import Count, Distributed, Finite, NotNormal, Real, Varia
 
 
 class FlatCounts(NamedTuple):
-    """Tables one after the other, axes in the order of names; sets of one size are numbered by their members, in that order.
-
-    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["u", "v"])
-    >>> flat = FlatCounts.of([Counts((y, x), [[1, 2], [3, 4]])], {"x": x, "y": y})
-    >>> flat.values, flat.starts(np.array([[0, 1]]))
-    (array([1., 3., 2., 4.]), array([0]))
-    """
+    """Tables one after the other, axes in the order of names; sets of one size are numbered by their members, in that order."""
 
     names: tuple[str, ...]
     values: Array
