@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from suffice.engines.engine import Array, Block, Engine, Floats, Step, is_missing
 from suffice.engines.schema import NumberSummary
-from suffice.engines.steps.blocks import locate
 from suffice.engines.views import Size
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.variables import Bins, Finite, Variable
@@ -169,10 +168,11 @@ class TakeRows:
     def of(cls, sizes: Mapping[int, Size], rows: Sequence[int]) -> TakeRows:
         """Of rows by their numbers among all; the numbers of blocks are in the order of the rows."""
         numbers = sorted(sizes)
-        each = [sizes[number].rows for number in numbers]
-        if wrong := [row for row in rows if not 0 <= row < sum(each)]:
-            raise DataError(f"there is no row {wrong[0]}: rows are numbered from 0 to {sum(each) - 1}")
-        return cls(tuple((numbers[part], place) for part, place in (locate(each, int(row)) for row in rows)))
+        starts = np.cumsum([0, *(sizes[number].rows for number in numbers)])
+        if wrong := [row for row in rows if not 0 <= row < starts[-1]]:
+            raise DataError(f"there is no row {wrong[0]}: rows are numbered from 0 to {starts[-1] - 1}")
+        blocks = np.searchsorted(starts, rows, side="right") - 1
+        return cls(tuple((numbers[b], int(row - starts[b])) for b, row in zip(blocks.tolist(), rows, strict=True)))
 
     def __call__(self, block: Block) -> SampledRows:
         places = sorted({place for number, place in self.wanted if number == block.number})
