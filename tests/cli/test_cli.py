@@ -24,6 +24,7 @@ from suffice.errors.remedies import (
     ridge_of,
     state_names,
     weight_penalty,
+    without_column,
 )
 
 
@@ -176,6 +177,7 @@ def test_scores_of_networks_with_hidden_variables(run, asia) -> None:
         (hidden_with_states("a b"), "hidden=[Finite('a b', [...])]", "--hidden 'a b=a,b'"),
         (as_regression("n", "PoissonLog", ridge=True), "families={'n': PoissonLog(ridge=1)}", "--family n=poisson:1"),
         (ridge_of("Logistic"), "Logistic(ridge=1)", "a ridge, as in --family NAME=logistic:1"),
+        (without_column("a b"), " of the graph", ": --without 'a b'"),
         (as_family("wait", "Gamma()"), "families={'wait': Gamma()}", "--family wait=WORD"),
         (weight_penalty(1, 0.1), "penalty=L1(0.1)", "--penalty l1:0.1"),
         (of_python("; chain.unroll(n)"), "; chain.unroll(n)", ""),

@@ -30,6 +30,7 @@ from suffice.engines.kept import Growing, Spilled, ValueStore, sum_of
 from suffice.engines.partitions import PARTITION, place
 from suffice.engines.reading.frames import in_sorted_order
 from suffice.engines.schema import NumberSummary
+from suffice.engines.steps.bits import BitLayout
 from suffice.engines.workers import Piece, Stamp, deal_out
 from suffice.errors import DataError, SufficeNote, TooLarge
 from suffice.kernels.counting import (
@@ -602,6 +603,7 @@ def test_pieces_are_dealt_out_and_rows_have_places() -> None:
 
 
 def test_equal_rows_are_merged_and_counted() -> None:
+    assert BitLayout(("x", "y", "z"), (2, 200, 3)).first.tolist() == [0, 2, 2, 5]
     data = scan({"x": ["a", "b", "a", "a"], "y": ["u", "v", "v", "u"]})
     assert Bitmaps(data, list(data.schema.values())).full(np.array([[0, 1]], np.int32))[0].tolist() == [2, 1, 0, 1]
     data = scan({"x": ["a", "b"] * 9000})

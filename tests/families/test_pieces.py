@@ -32,7 +32,7 @@ from suffice.families.regressions.logistic import log_gaps
 from suffice.families.regressions.regression_suprema import Standardised, supremum_of
 from suffice.regressions import Linear, PoissonLog, Probit, ProportionalOdds
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.derived import log_factorials
+from suffice.statistics.counts import log_factorials
 
 AB, UV = sf.Finite("u", ["a", "b"]), sf.Finite("x", ["a", "b"])
 ABC = sf.Finite("z", ["a", "b", "c"])

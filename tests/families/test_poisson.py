@@ -21,7 +21,7 @@ from suffice.families.priors.priors import Gamma
 from suffice.models.questions.densities import PoissonParts
 from suffice.models.questions.mixture import Mixture
 from suffice.statistics import Moments
-from suffice.statistics.derived import log_factorials
+from suffice.statistics.counts import log_factorials
 
 U, W, N = sf.Finite("u", ["a", "b"]), sf.Finite("w", ["p", "q", "r"]), sf.Count("n")
 seeds = st.integers(0, 2**32 - 1)

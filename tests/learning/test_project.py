@@ -17,7 +17,7 @@ from suffice.errors import FitError, MissingCells, ModelError, SufficeError
 from suffice.exponential import Poisson
 from suffice.learning.graph_score import Projection, project
 from suffice.models.questions.expected import Expected, entropy_terms
-from suffice.statistics.derived import RowFormula
+from suffice.statistics.counts import RowFormula
 from tests import hybrid_oracles, oracles
 
 seeds = st.integers(0, 10**6)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from suffice.checkpoints import in_words
 from suffice.errors import FormatError, StatisticsError
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.counts import alike, common_variable, describe, distinct
-from suffice.statistics.derived import RowFormula, log_factorial, log_factorials
+from suffice.statistics.counts import RowFormula, alike, common_variable, describe, distinct, log_factorial, log_factorials
+from suffice.statistics.statistics import FlatCounts
 from suffice.statistics.suppression import Lost, Suppression, without_small
 from suffice.variables import Finite
 
@@ -226,3 +226,12 @@ def test_what_small_cells_lose() -> None:
     table, lost = without_small(Counts((X,), [3, 12]), 10)
     assert isinstance(table, Counts)
     assert (table.values.tolist(), lost.most_weight) == ([0.0, 12.0], 9.0)
+
+
+def test_dense_tables_in_one_array() -> None:
+    tables = FlatCounts.of([counts([[1, 2, 3], [4, 5, 6]])], {"x": X, "y": Y})
+    assert tables.values.tolist() == [1, 2, 3, 4, 5, 6]
+    tables = FlatCounts.of([counts([[1, 2], [3, 4], [5, 6]], Y, X)], {"x": X, "y": Y})
+    assert tables.values.tolist() == [1, 3, 5, 2, 4, 6]  # axes in the order of names
+    assert tables.starts(np.array([[0, 1]])).tolist() == [0]
+    assert tables.starts(np.array([[0]])) is None

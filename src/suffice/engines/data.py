@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -303,9 +305,8 @@ class Data:
         {'x': [None, 'a'], 'y': [3.5, 1.5]}
         """
         step = TakeRows.of(self.sizes(), rows)
-        blocks = {block.number: block for block in self.map(step)}
-        schema = self.known.variables
-        return {name: step.cells(name, schema[name], blocks) for name in self.columns}
+        found = reduce(add, self.map(step))
+        return {name: step.cells(found, variable) for name, variable in self.known.variables.items()}
 
     def sizes(self) -> dict[int, Size]:
         """How many rows each block has, by its number."""

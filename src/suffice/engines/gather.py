@@ -16,17 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.encoding.encode import code_type
-from suffice.engines.engine import ROWS, Array, Block, Step, Sum
+from suffice.engines.engine import ROWS, Array, Block, Floats, Step, Sum
 from suffice.engines.steps.blocks import available_memory
 from suffice.errors import SchemaError, TooLarge, bytes_in_words, listing
 from suffice.statistics import Counts, Moments, Request
-from suffice.statistics.counts import n_configurations
-from suffice.statistics.derived import RowFormula
+from suffice.statistics.counts import RowFormula, n_configurations
 from suffice.statistics.moments import Spread, merge_spreads, settle_spread
 from suffice.statistics.suppression import Entry
 from suffice.variables import Finite, Variable
 
-Floats = npt.NDArray[np.float64]
 Keys = npt.NDArray[np.int64]
 
 SMALL = 2**20
@@ -272,9 +270,7 @@ class ListedCells:
     values: Floats
 
     def __add__(self, other: ListedCells) -> ListedCells:
-        keys, inverse = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
-        values = np.bincount(inverse, np.concatenate([self.values, other.values]), len(keys))
-        return ListedCells(keys, values.astype(np.float64, copy=False))
+        return table_of(np.concatenate([self.keys, other.keys]), np.concatenate([self.values, other.values]))
 
 
 def table_of(flat: Keys, weight: Floats | None) -> ListedCells:

@@ -20,12 +20,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
 from itertools import accumulate
 from threading import Lock
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol
 
 import numpy as np
 
 from suffice.engines.encoding.encode import recode
-from suffice.engines.engine import Array, Bits
+from suffice.engines.engine import Array, Bits, T
 from suffice.engines.steps.bits import SHARED, WORDS, BitBlock, BitLayout, BitStep, Counts, Fused, n_words, planes, set_plane
 from suffice.engines.steps.blocks import ROWS, Block, available_memory, in_order, n_threads
 from suffice.errors import DataError
@@ -174,9 +174,6 @@ Sink = defaultdict[Any, Growing | Spilled]
 def spill() -> Sink:
     """The sink of columns that are too large for memory: all of them in one file."""
     return defaultdict(partial(Spilled, Unnamed()))
-
-
-T = TypeVar("T")
 
 
 class KeptValue(Generic[T]):

@@ -29,6 +29,7 @@ from suffice.engines.steps.bits import BitLayout
 from suffice.engines.steps.blocks import in_order, n_threads, with_count
 from suffice.engines.views import Viewed, as_declared
 from suffice.errors import DataError, listing
+from suffice.statistics.counts import freeze
 from suffice.variables import Bins, Finite, Variable
 
 PIECE = 2**10
@@ -83,8 +84,7 @@ class Local(Engine):
         if bad.any():
             row = int(np.argmax(bad))
             raise DataError(f"row {row + 1}: the weight {array[row]:g} is not a finite number from 0 up")
-        array.setflags(write=False)
-        self._weight, self.weighted, self.weight = array, True, None
+        self._weight, self.weighted, self.weight = freeze(array), True, None
         if self.n_rows is not None:
             self.set_rows(self.n_rows)
 
@@ -381,9 +381,7 @@ def hold_in_memory(
     """The rows of blocks as a local engine that keeps them in memory; what the columns are is taken as declared, and `place` says
     where a row came from."""
     known = {n: as_declared(v) for n, v in variables.items()}
-    cells = {n: np.concatenate([b.columns[n] for b in blocks]) for n in known}
-    for array in cells.values():
-        array.setflags(write=False)
+    cells = {n: freeze(np.concatenate([b.columns[n] for b in blocks])) for n in known}
 
     def place_of(row: int) -> str:
         return f"row {row + 1} of those picked"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.engine import Array, Block, Engine, Step, is_missing
+from suffice.engines.engine import Array, Block, Engine, Floats, Step, is_missing
 from suffice.engines.schema import NumberSummary
 from suffice.engines.views import Size
 from suffice.errors import DataError, TooLarge, bytes_in_words
@@ -168,33 +168,25 @@ class TakeRows:
     def of(cls, sizes: Mapping[int, Size], rows: Sequence[int]) -> TakeRows:
         """Of rows by their numbers among all; the numbers of blocks are in the order of the rows."""
         numbers = sorted(sizes)
-        ends = np.cumsum([sizes[number].rows for number in numbers])
-        total = int(ends[-1]) if len(ends) else 0
-        if wrong := [row for row in rows if not 0 <= row < total]:
-            raise DataError(f"there is no row {wrong[0]}: rows are numbered from 0 to {total - 1}")
-        blocks = np.searchsorted(ends, rows, side="right")
-        starts = ends - [sizes[number].rows for number in numbers]
+        starts = np.cumsum([0, *(sizes[number].rows for number in numbers)])
+        if wrong := [row for row in rows if not 0 <= row < starts[-1]]:
+            raise DataError(f"there is no row {wrong[0]}: rows are numbered from 0 to {starts[-1] - 1}")
+        blocks = np.searchsorted(starts, rows, side="right") - 1
         return cls(tuple((numbers[b], int(row - starts[b])) for b, row in zip(blocks.tolist(), rows, strict=True)))
 
-    def __call__(self, block: Block) -> Block:
-        return block.take(np.array(self.places(block.number), np.int64))
+    def __call__(self, block: Block) -> SampledRows:
+        places = sorted({place for number, place in self.wanted if number == block.number})
+        return SampledRows.of(block, np.array(places, np.int64))
 
-    def places(self, number: int) -> list[int]:
-        """The places that are wanted of a block, each once."""
-        return sorted({place for own, place in self.wanted if own == number})
-
-    def cells(self, name: str, variable: Variable, blocks: Mapping[int, Block]) -> list[str | float | None]:
+    def cells(self, found: SampledRows, variable: Variable) -> list[str | float | None]:
         """The cells of a column in the order in which the rows were asked for."""
-        found: dict[tuple[int, int], str | float | None] = {}
-        for number, block in blocks.items():
-            column = block.columns[name]
-            states = variable.states if isinstance(variable, Finite) else None
-            for place, cell, gap in zip(self.places(number), column.tolist(), is_missing(column).tolist(), strict=True):
-                found[number, place] = None if gap else cell if states is None else states[cell]
-        return [found[at] for at in self.wanted]
+        place = {(number, row): i for i, (number, row) in enumerate(found.at.tolist())}
+        column = found.columns[variable.name][[place[at] for at in self.wanted]]
+        states = variable.states if isinstance(variable, Finite) else None
+        cells = zip(column.tolist(), is_missing(column).tolist(), strict=True)
+        return [None if gap else cell if states is None else states[cell] for cell, gap in cells]
 
 
-Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer]
 
 SAMPLE = 2**22

@@ -21,12 +21,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import Options, Source
-from suffice.engines.engine import ROWS, Engine, Sum, View
+from suffice.engines.engine import ROWS, Engine, Sum, T, View
 from suffice.engines.partitions import Partitions, PartitionWork
 from suffice.engines.reading.files import Delimited, Parquet
 from suffice.engines.scan import Backend
@@ -46,8 +46,6 @@ from suffice.engines.workers import (
     unwrap,
 )
 from suffice.errors import DataError, note, whole
-
-T = TypeVar("T")
 
 MOST = 64 * 2**20
 """Bytes of partial sums that the driver takes at once; more are added up by the workers, in a tree."""

@@ -80,11 +80,7 @@ def hidden_with_states(name: str, call: str = "{}") -> Remedy:
 
 
 def without_column(name: str) -> Remedy:
-    """That a column is no node of the graph, and the option that leaves it out of the rows.
-
-    >>> without_column("h")
-    Remedy(python=' of the graph', option=': --without h')
-    """
+    """That a column is no node of the graph, and the option that leaves it out of the rows."""
     return Remedy(" of the graph", f": --without {shlex.quote(name)}")
 
 

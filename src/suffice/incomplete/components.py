@@ -25,8 +25,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGau
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.limits import COPIES
-from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
-from suffice.statistics.derived import RowFormula
+from suffice.statistics.counts import RowFormula, checked_cells, describe, n_configurations, sizes
 from suffice.variables import Finite, Variable
 
 

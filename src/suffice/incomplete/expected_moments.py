@@ -38,8 +38,7 @@ from suffice.incomplete.numbers.mixed import ReduceMixed
 from suffice.incomplete.numbers.normal import solve_missing, weighted_moments
 from suffice.incomplete.numbers.patterns import MAX_STATES, Component, PatternFinder, digits_of
 from suffice.statistics import Counts, Moments, Request, Statistics
-from suffice.statistics.counts import n_configurations, sizes
-from suffice.statistics.derived import RowFormula
+from suffice.statistics.counts import RowFormula, n_configurations, sizes
 from suffice.statistics.moments import Spread
 from suffice.variables import Finite, Real, Variable
 

@@ -38,7 +38,7 @@ from suffice.families.categorical import Table
 from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.statistics import Counts
-from suffice.statistics.derived import log_factorial
+from suffice.statistics.counts import log_factorial
 from suffice.variables import Finite, Variable
 
 LOG_ZERO = -1e200

@@ -36,7 +36,7 @@ from suffice.learning.mixture_parts import (
     shares,
 )
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.derived import log_factorial
+from suffice.statistics.counts import log_factorial
 from suffice.statistics.moments import Spread
 from suffice.variables import Count, Finite, Variable
 

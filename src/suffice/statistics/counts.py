@@ -1,13 +1,14 @@
 """Counts: how much weight of the data, or of a prior's imagination, fell into each cell of a table.
 
 A cell is a configuration of finite variables, as a flat row-major index: their number, alignment and names; which rows are equal;
-and the statistic that a learner asks for, of such configurations.
+and the statistic that a learner asks for, of such configurations and of columns derived from others, row by row. A derived column
+is a plain value that can be sent, compared and written to a file; engines know of formulas only by name.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -15,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.libraries import sc
 from suffice.errors import FormatError, StatisticsError, TooLarge, bytes_in_words, listing, nearest
-from suffice.statistics.derived import RowFormula
 from suffice.variables import Finite, sorted_states
 
 GONE = 1e-10
@@ -100,10 +101,6 @@ def describe(key: int, variables: Sequence[Finite]) -> str:
     return ", ".join(f"{v.name}={v.states[int(d)]!r}" for v, d in zip(variables, digits, strict=True))
 
 
-def rename_variables(variables: Sequence[Finite], by: Mapping[str, Finite]) -> tuple[Finite, ...]:
-    return tuple(by.get(v.name, v) for v in variables)
-
-
 COUNTED = 2**16
 """Up to so many kinds of rows, those that occur are found by marks, which is faster than sorting."""
 
@@ -142,6 +139,51 @@ def keys_of(lines: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Lines as single values that can be sorted."""
     packed = np.ascontiguousarray(np.packbits(lines, axis=1) if lines.dtype == bool else lines)
     return packed.view(np.dtype((np.void, packed.shape[1] * packed.itemsize))).reshape(-1)
+
+
+def log_factorial(x: Array) -> Array:
+    """ln x!."""
+    return np.asarray(sc.gammaln(x + 1.0))
+
+
+FORMULAS: dict[str, Callable[[Array, float], Array]] = {
+    "ln x": lambda x, n: np.log(x),
+    "ln(1 - x)": lambda x, n: np.log1p(-x),
+    "ln x!": lambda x, n: log_factorial(x),
+    "ln C(n, x)": lambda x, n: np.asarray(-sc.betaln(n - x + 1.0, x + 1.0) - np.log(n + 1.0)),
+    "ln C(x + n - 1, x)": lambda x, n: np.asarray(-sc.betaln(n, x + 1.0) - np.log(n + x)),  # x failures before n successes
+}
+"""What may be summed of a column x, by name; n is a number that is known."""
+WAYS = ("ln x!", "ln C(n, x)", "ln C(x + n - 1, x)")
+"""Those that are logarithms of whole numbers from 1 up."""
+
+
+@dataclass(frozen=True, order=True)
+class RowFormula:
+    """A formula of FORMULAS, of each row of a column."""
+
+    column: str
+    formula: str
+    n: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.formula not in FORMULAS:
+            raise StatisticsError(f"there is no formula {self.formula!r} of {self.column!r}; there are {', '.join(FORMULAS)}")
+
+    @property
+    def least(self) -> float:
+        """What no row is below: the logarithm of a number of ways is at least 0."""
+        return 0.0 if self.formula in WAYS else -np.inf
+
+    def values(self, x: Array) -> Array:
+        """What it is of each row; not finite where there is none."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return FORMULAS[self.formula](x, self.n)
+
+
+def log_factorials(columns: Sequence[str]) -> tuple[RowFormula, ...]:
+    """ln x! of each of some columns."""
+    return tuple(RowFormula(c, "ln x!") for c in columns)
 
 
 @dataclass(frozen=True)
@@ -262,7 +304,7 @@ class Counts:
 
     def recoded(self, by: Mapping[str, Finite]) -> Counts:
         """The same counts over the same variables with other (more, or reordered) states."""
-        target = rename_variables(self.variables, by)
+        target = tuple(by.get(v.name, v) for v in self.variables)
         if target == self.variables:
             alike = all(a.inferred == b.inferred for a, b in zip(target, self.variables, strict=True))
             return self if alike else replace(self, variables=target)

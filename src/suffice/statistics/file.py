@@ -29,8 +29,7 @@ import numpy as np
 from suffice.basis.arrays import Array, Ints
 from suffice.errors import FormatError, SufficeError, listing
 from suffice.output.files import replacing
-from suffice.statistics.counts import Counts, sizes
-from suffice.statistics.derived import RowFormula, log_factorials
+from suffice.statistics.counts import Counts, RowFormula, log_factorials, sizes
 from suffice.statistics.moments import Moments
 from suffice.statistics.suppression import NOTHING, Entry, Suppression
 from suffice.variables import Finite, Variable, variable_from_dict, variable_to_dict
@@ -133,9 +132,20 @@ class Contents:
     def parts(self) -> StatisticsParts:
         """What the statistics are made of that the file holds, if they are possible."""
         by = {d["name"]: variable_from_dict(d) for d in self.layout["variables"]}
-        flat = _Flat(self.numbers, self.keys)
-        entries = [_entry(d, by, flat.take) for d in self.layout["entries"]]
-        flat.check_end()
+        left: dict[str, Any] = {"keys": self.keys, "numbers": self.numbers}
+
+        def take(part: str, shape: Sequence[int]) -> Any:
+            """The next array of an entry, which may not be longer than what is left."""
+            kind, n = "keys" if part == "keys" else "numbers", math.prod(shape)
+            if not 0 <= n <= len(left[kind]):
+                raise FormatError(f"the array {kind!r} is not what its header says: it is too short for the tables")
+            taken, left[kind] = left[kind][:n], left[kind][n:]
+            return taken.reshape(shape)
+
+        entries = [_entry(d, by, take) for d in self.layout["entries"]]
+        for kind, rest in left.items():
+            if len(rest):
+                raise FormatError(f"the array {kind!r} is not what its header says: {len(rest):,} numbers belong to no table")
         suppression = Suppression.from_dict({**self.layout, "lost": self.lost}, entries)
         return checked_parts(StatisticsParts(entries, float(self.weight), by.values(), suppression))
 
@@ -246,26 +256,6 @@ def _entry(d: dict[str, Any], by: dict[str, Variable], take: Callable[[str, Sequ
         return Moments(variables, tuple(d["real"]), **parts, derived=derived)
     keys = take("keys", (n,)) if d["sparse"] else None
     return Counts(variables, take("values", (n,) if d["sparse"] else sizes(variables)), keys, float(d["background"]))
-
-
-class _Flat:
-    """The arrays of entries out of two flat ones, in their order; none may be longer than what is left."""
-
-    def __init__(self, numbers: Array, keys: Ints) -> None:
-        self._left = {"keys": keys, "numbers": numbers}
-
-    def take(self, part: str, shape: Sequence[int]) -> Any:
-        kind = "keys" if part == "keys" else "numbers"
-        left, n = self._left[kind], math.prod(shape)
-        if not 0 <= n <= len(left):
-            raise FormatError(f"the array {kind!r} is not what its header says: it is too short for the tables")
-        self._left[kind] = left[n:]
-        return left[:n].reshape(shape)
-
-    def check_end(self) -> None:
-        for kind, left in self._left.items():
-            if len(left):
-                raise FormatError(f"the array {kind!r} is not what its header says: {len(left):,} numbers belong to no table")
 
 
 def derived_to_dict(derived: tuple[RowFormula, ...]) -> dict[str, Any]:

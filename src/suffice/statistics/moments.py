@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
 from suffice.errors import StatisticsError, nearest
-from suffice.statistics.counts import GONE, Request, distinct, freeze, move_keys, n_configurations, project_keys, rename_variables
-from suffice.statistics.derived import RowFormula
+from suffice.statistics.counts import GONE, Request, RowFormula, distinct, freeze, move_keys, n_configurations, project_keys
 from suffice.variables import Finite
 
 
@@ -243,7 +242,7 @@ class Moments:
 
     def recoded(self, by: Mapping[str, Finite]) -> Moments:
         """The same moments over the same finite variables with other (more, or reordered) states."""
-        target = rename_variables(self.variables, by)
+        target = tuple(by.get(v.name, v) for v in self.variables)
         keys = move_keys(self.keys, self.variables, target)
         order = np.argsort(keys)
         return self._of(target, keys[order], (part[order] for part in self._parts), self.background)

@@ -14,21 +14,14 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array, Ints
 from suffice.errors import StatisticsError, listing, whole
 from suffice.output.display import html_table
-from suffice.statistics.counts import Counts, Request, common_variable, n_configurations
-from suffice.statistics.derived import RowFormula, log_factorials
+from suffice.statistics.counts import Counts, Request, RowFormula, common_variable, log_factorials, n_configurations
 from suffice.statistics.moments import Moments
 from suffice.statistics.suppression import Entry, Lost, Scope, Suppression, agreed_suppression, without_small
 from suffice.variables import Count, Distributed, Finite, NotNormal, Real, Variable
 
 
 class FlatCounts(NamedTuple):
-    """Tables one after the other, axes in the order of names; sets of one size are numbered by their members, in that order.
-
-    >>> x, y = Finite("x", ["a", "b"]), Finite("y", ["u", "v"])
-    >>> flat = FlatCounts.of([Counts((y, x), [[1, 2], [3, 4]])], {"x": x, "y": y})
-    >>> flat.values, flat.starts(np.array([[0, 1]]))
-    (array([1., 3., 2., 4.]), array([0]))
-    """
+    """Tables one after the other, axes in the order of names; sets of one size are numbered by their members, in that order."""
 
     names: tuple[str, ...]
     values: Array
@@ -91,11 +84,7 @@ class Statistics:
     """Which small cells were left out (`suppress`), and what each table lost by that; None where all are there."""
 
     def __init__(
-        self,
-        entries: Iterable[Entry],
-        weight: float,
-        variables: Iterable[Variable] = (),
-        suppression: Suppression | None = None,
+        self, entries: Iterable[Entry], weight: float, variables: Iterable[Variable] = (), suppression: Suppression | None = None
     ) -> None:
         """`variables` has those among the numbers that are not normal, and those of states whose families were chosen: entries do
         not tell them from others."""

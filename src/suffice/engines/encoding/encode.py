@@ -161,11 +161,8 @@ class StateEncoder:
         words, codes, missing = texts(dictionary), self.codes, self.missing
         strange = [i for i, w in enumerate(words) if w not in codes and w is not None and w not in missing]
         if strange and self.fixed:
-            for i in strange:  # blanks around a state mean nothing, nor does how a number is written: 1.0 for 1
-                bare = (words[i] or "").strip()
-                x = number(bare) if _WITH_POINT.search(bare) else None
-                meant = [bare] if x is None else [bare, state_text(x)]
-                words[i] = next((word for word in meant if word in codes), words[i])
+            for i in strange:
+                words[i] = self._match_state(words[i] or "")
             strange = [i for i in strange if words[i] not in codes]
         n_strange = len(strange)
         if strange and (self.fixed or not occurring):
@@ -179,9 +176,7 @@ class StateEncoder:
             rows = np.arange(len(indices)) if valid is None else np.flatnonzero(valid)
             first = first_rows(indices[rows], len(words))
             i = min(strange, key=lambda i: int(first[i]))
-            hint = nearest(words[i] or "", codes) or f"; the states are {listing(codes)}"
-            way_out = ("" if hint.endswith("?") else ";") + WAY_OUT if self.unknown == "refuse" else ""
-            raise Wrong(int(rows[first[i]]), f"{words[i]!r} is not a state{hint}{way_out}")
+            self._refuse(words[i] or "", int(rows[first[i]]))
         for word in sorted({words[i] or "" for i in strange}):
             codes[word] = len(codes)
         if len(self.codes) > MAX_STATES and not self.fixed:
@@ -196,6 +191,17 @@ class StateEncoder:
         # A value that does not occur here yet may occur in the next chunk, so the table would be wrong for that one.
         self._last = (dictionary, table) if len(strange) == n_strange else None
         return table
+
+    def _match_state(self, word: str) -> str:
+        """The declared state that a cell means which has blanks around it, or is a number written in another way: 1.0 for 1."""
+        bare = word.strip()
+        x = number(bare) if _WITH_POINT.search(bare) else None
+        return bare if bare in self.codes else word if x is None or state_text(x) not in self.codes else state_text(x)
+
+    def _refuse(self, word: str, row: int) -> NoReturn:
+        hint = nearest(word, self.codes) or f"; the states are {listing(self.codes)}"
+        way_out = ("" if hint.endswith("?") else ";") + WAY_OUT if self.unknown == "refuse" else ""
+        raise Wrong(row, f"{word!r} is not a state{hint}{way_out}")
 
     def about_strange(self, name: str) -> str:
         """What is noted of cells that were taken for missing, as their states are not known."""

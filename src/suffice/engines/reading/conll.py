@@ -20,6 +20,7 @@ from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import checked_names
 from suffice.engines.reading.files import open_bytes
 from suffice.engines.reading.frames import FrameSource
+from suffice.engines.steps.blocks import locate
 from suffice.errors import DataError, listing
 
 if TYPE_CHECKING:
@@ -196,8 +197,5 @@ class Conll(FrameSource):
         super().__init__({n: partial(table.column, n) for n in table.column_names}, len(table))
 
     def place(self, row: int) -> str:
-        for path, lines in zip(self.paths, self._lines, strict=True):
-            if row < len(lines):
-                return f"{path}, line {lines[row]}"
-            row -= len(lines)
-        return super().place(row)
+        file, own = locate([len(lines) for lines in self._lines], row)
+        return f"{self.paths[file]}, line {self._lines[file][own]}"

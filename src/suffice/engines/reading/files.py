@@ -23,6 +23,7 @@ import numpy as np
 from suffice.basis.libraries import pa, pq
 from suffice.engines.encoding.encode import number
 from suffice.engines.encoding.sources import AS_USUAL, Dialect, Kind, Source, checked_names, kind_of
+from suffice.engines.steps.blocks import locate
 from suffice.errors import DataError, listing
 from suffice.errors.remedies import ENCODING, argument
 
@@ -52,11 +53,10 @@ class Files(Source):
     lengths: Sequence[int] = ()
 
     def place(self, row: int) -> str:
-        for path, n in zip(self.paths, self.lengths, strict=False):
-            if row < n or path == self.paths[len(self.lengths) - 1]:
-                return f"{path}, {self.place_in(path, row)}"
-            row -= n
-        return super().place(row)
+        if not self.lengths:
+            return super().place(row)
+        file, own = locate(self.lengths, row)
+        return f"{self.paths[file]}, {self.place_in(self.paths[file], own)}"
 
     def place_in(self, path: Path, row: int) -> str:
         """Where a row of a file stands in it."""

@@ -187,17 +187,16 @@ def in_sorted_order(
     memory = max(memory_limit, LEAST + width * 2**16)
     threads = max(1, min(n_threads(), memory // 2**26))  # as many as have memory to sort in
     config = {"memory_limit": f"{memory}B", "threads": str(threads)}
-    order, size = ", ".join(names[k] for k in keys), max(2**11, min(BATCH, 2**24 // width))
     try:
         with (
             tempfile.TemporaryDirectory(prefix="suffice-") as folder,
             closing(duckdb.connect(config={**config, "temp_directory": folder})) as connection,
-            connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
-            .order(order)
-            .to_arrow_reader(size) as reader,
         ):
-            for batch in reader:
-                yield {k: batch.column(i).to_numpy(zero_copy_only=False) for i, k in enumerate(types)}
+            rows = connection.from_arrow(pa.RecordBatchReader.from_batches(schema, batches))
+            ordered = rows.order(", ".join(names[k] for k in keys))
+            with ordered.to_arrow_reader(max(2**11, min(BATCH, 2**24 // width))) as reader:
+                for batch in reader:
+                    yield {k: batch.column(i).to_numpy(zero_copy_only=False) for i, k in enumerate(types)}
     except (duckdb.Error, OSError) as error:
         what = str(error).splitlines()[0]
         if "memory" in what.lower():

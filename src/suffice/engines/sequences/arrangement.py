@@ -90,6 +90,11 @@ class Arrangement:
         return int(self.starts[-1])
 
     @cached_property
+    def is_as_given(self) -> bool:
+        """Whether the rows lie as those of the input do."""
+        return bool(np.array_equal(self.position[0 : self.n_rows], np.arange(self.n_rows)))
+
+    @cached_property
     def spans(self) -> dict[int, tuple[int, int]]:
         """The first and the last of the sequences of each block, by its number."""
         return dict(zip(self.numbers or range(len(self.cuts) - 1), pairwise(self.cuts.tolist()), strict=True))

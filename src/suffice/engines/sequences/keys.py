@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.basis.libraries import pa, pc
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.encode import Encoder, NotANumber, NumberEncoder, Weights, Wrong, first_rows, texts
@@ -26,7 +26,6 @@ from suffice.errors import DataError, listing
 from suffice.errors.remedies import argument
 from suffice.variables import state_text
 
-Ints = npt.NDArray[np.int64]
 Reading = Literal["whole", "numbers", "times", "texts"]
 
 TEXT_ORDER = "text order"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from suffice.engines.engine import Array, Block, Engine, Step, T, View
 from suffice.engines.local import hold_in_memory
 from suffice.engines.sequences.arranged import Arranged
+from suffice.engines.steps.blocks import locate
 from suffice.engines.views import Ints, Then, Viewed
 from suffice.errors import DataError
 from suffice.variables import Variable
@@ -124,19 +124,16 @@ class Lagged(Viewed):
             return self if view is None else Viewed(self, view)
         lag = self._view_of(names)
         blocks = list(inner.map(lag if view is None else Then(lag, view), own))
-        place = None
-        if view is None:
-            near = Lagged(inner, self.columns, self.first, self.last)
-            place = partial(_place, near, [b.number for b in blocks], np.cumsum([b.n_rows for b in blocks]))
+        near, sizes = Lagged(inner, self.columns, self.first, self.last), [(b.number, b.n_rows) for b in blocks]
+
+        def place_of(row: int) -> str:
+            i, own = locate([n_rows for _, n_rows in sizes], row)
+            return near.place(sizes[i][0], own)
+
+        place = place_of if view is None else None
         return hold_in_memory(self.variables(names), blocks, inner.options.memory_limit, place)
 
     def place(self, number: int, row: int) -> str:
         places = places_of(self.engine.arrangement.lengths_of(number))  # type: ignore[attr-defined]
         kept = kept_places(places, self.first, self.last)
         return self.engine.place(number, row if kept is None else int(kept[row]))
-
-
-def _place(engine: Lagged, numbers: Sequence[int], ends: Ints, row: int) -> str:
-    """Where a row stands among those of all blocks."""
-    i = int(np.searchsorted(ends, row, "right"))
-    return engine.place(numbers[i], row - (int(ends[i - 1]) if i else 0))

@@ -23,6 +23,7 @@ from suffice.engines.reading.frames import FrameSource
 from suffice.engines.sequences.arranged import SortedKeys, refuse_changes, with_gaps
 from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Fetched, Looked, Missing, Refuse, cut_sequences, starts_of
 from suffice.engines.sequences.keys import TEXT_ORDER, Keyed, ShownTimes, Times, about_text
+from suffice.engines.steps.blocks import locate
 from suffice.engines.views import Ints, Viewed
 from suffice.errors import DataError
 from suffice.errors.remedies import argument
@@ -51,11 +52,10 @@ class KeyColumns:
         n = sum(block.n_rows for block in blocks)
         columns = {k: pa.chunked_array([block.kept[k] for block in blocks]) for k in self.names}
         columns = columns or {"rows": pa.nulls(n)}  # without keys, all rows are one sequence, and yet a table has a column
-        ends = np.cumsum([block.n_rows for block in blocks])
 
         def place_of(row: int) -> str:
-            i = int(np.searchsorted(ends, row, "right"))
-            return place(blocks[i].number, row - int(ends[i]) + blocks[i].n_rows)
+            i, own = locate([block.n_rows for block in blocks], row)
+            return place(blocks[i].number, own)
 
         source = FrameSource({k: partial(_itself, column) for k, column in columns.items()}, n, place=place_of)
         rows = Local(source, Options(missing=self.missing))

@@ -167,9 +167,9 @@ class Sequences:
 
     def in_order(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Values of steps (last axis) in the order of the rows as they were given, without steps that were put in for gaps."""
-        position = self.position
-        if np.array_equal(position, np.arange(self.n_steps)):
+        if self.arrangement.is_as_given:
             return values
+        position = self.position
         kept = np.flatnonzero(position >= 0)
         return np.asarray(values[..., kept[np.argsort(position[kept], kind="stable")]])
 

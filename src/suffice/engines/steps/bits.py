@@ -39,11 +39,7 @@ PACKED = 6
 
 @dataclass(frozen=True)
 class BitLayout:
-    """The columns, their numbers of states, the states up to which one has bits, and whether counts may reach 2³¹.
-
-    >>> BitLayout(("x", "y", "z"), (2, 200, 3)).first
-    array([0, 2, 2, 5])
-    """
+    """The columns, their numbers of states, the states up to which one has bits, and whether counts may reach 2³¹."""
 
     names: tuple[str, ...]
     n_states: tuple[int, ...]

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -175,6 +175,13 @@ def checked_function(step: Any) -> Any:
 def ranges(n_rows: int, size: int = ROWS) -> Iterator[tuple[int, int]]:
     """The first and last row of each block."""
     return ((start, min(start + size, n_rows)) for start in range(0, n_rows, size))
+
+
+def locate(sizes: Sequence[int], row: int) -> tuple[int, int]:
+    """The part that a row lies in, and its place there, of parts of these sizes one after the other; beyond them, the last."""
+    ends = np.cumsum(sizes)
+    part = min(int(np.searchsorted(ends, row, "right")), len(ends) - 1)
+    return part, row - int(ends[part]) + sizes[part]
 
 
 _idle: dict[int, list[ThreadPoolExecutor]] = {}

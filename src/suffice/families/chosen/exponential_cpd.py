@@ -14,8 +14,7 @@ from suffice.families.protocol.cpd import Array, Columns, Cpd, flat_index
 from suffice.families.protocol.family import Estimate, Interval, Mode
 from suffice.inference.numbers.gaussian import CountNode, DistributionNode
 from suffice.statistics import Moments
-from suffice.statistics.counts import describe
-from suffice.statistics.derived import RowFormula
+from suffice.statistics.counts import RowFormula, describe
 
 Ints = npt.NDArray[np.int64]
 

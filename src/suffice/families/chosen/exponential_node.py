@@ -32,8 +32,7 @@ from suffice.families.protocol.family import Array, Estimate, Interval, Mean, Mo
 from suffice.inference.numbers.gaussian import CountNode
 from suffice.registry import find
 from suffice.statistics import Moments, Request
-from suffice.statistics.counts import array_of, checked_cells, describe, flat, freeze, n_configurations, sizes
-from suffice.statistics.derived import RowFormula
+from suffice.statistics.counts import RowFormula, array_of, checked_cells, describe, flat, freeze, n_configurations, sizes
 from suffice.variables import Count, Distributed, Finite, Variable
 
 Ints = npt.NDArray[np.int64]

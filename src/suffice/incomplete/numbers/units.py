@@ -25,8 +25,7 @@ from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
 from suffice.statistics import Moments
-from suffice.statistics.counts import freeze
-from suffice.statistics.derived import RowFormula, log_factorials
+from suffice.statistics.counts import RowFormula, freeze, log_factorials
 from suffice.statistics.moments import Spread, add_exactly
 from suffice.variables import Count, Distributed, Finite, NotNormal, Variable
 

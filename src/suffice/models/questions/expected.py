@@ -34,8 +34,7 @@ from suffice.models.parts.closed_forms import advising, as_closed_form, words
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.exact import reduce_network
 from suffice.statistics import Counts, Moments, Request
-from suffice.statistics.counts import describe, n_configurations, sizes
-from suffice.statistics.derived import RowFormula
+from suffice.statistics.counts import RowFormula, describe, n_configurations, sizes
 from suffice.statistics.moments import Spread, pool_spreads
 from suffice.variables import Finite, Real
 
