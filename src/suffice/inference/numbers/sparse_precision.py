@@ -216,10 +216,17 @@ class _Descent:
         value = self._model(gradient, self.D)
         for _ in range(ROUNDS):
             self.watch()
-            solved = self._towards(gradient, value)
-            if solved is None:
+            # As far towards a solution as the model gets smaller, with what changes its sign on the way held at zero.
+            solved, sign, length = self._solve(gradient), np.sign(self.theta + self.D), 1.0
+            while length > 1e-3:
+                E = self.D + length * (solved - self.D)
+                E = np.where((np.sign(self.theta + E) != sign) & (self.L > 0.0), -self.theta, E)
+                if self._model(gradient, E) < value:
+                    break
+                length /= 2.0
+            else:
                 break
-            self.D[:], self.U[:] = solved, solved @ self.W
+            self.D[:], self.U[:] = E, E @ self.W
             self._sweep(Sweeps(3, 0.0), first, rows)
             last, value = value, self._model(gradient, self.D)
             if last - value <= SLIGHT * (self._size(self.theta) - value):
@@ -251,17 +258,6 @@ class _Descent:
             before, left = left, float(np.vdot(residual, ahead))
             way = ahead + left / before * way
         return np.asarray((E + E.T) / 2.0)
-
-    def _towards(self, gradient: Array, value: float) -> Array | None:
-        """As far towards a solution as the model gets smaller, with what changes its sign on the way held at zero."""
-        solved, sign, length = self._solve(gradient), np.sign(self.theta + self.D), 1.0
-        while length > 1e-3:
-            E = self.D + length * (solved - self.D)
-            E = np.where((np.sign(self.theta + E) != sign) & (self.L > 0.0), -self.theta, E)
-            if self._model(gradient, E) < value:
-                return np.asarray(E)
-            length /= 2.0
-        return None
 
     def _line_search(self, D: Array, slope: float) -> bool:
         """Go along a direction as far as f decreases enough and Θ stays positive definite; whether that was anywhere."""

@@ -66,8 +66,7 @@ class Walker:
         self._free, self._free_reals = np.array(free, np.int64), np.array(free_reals, np.int64)
         self._targets, self._real_targets = np.array(targets, np.int64), np.array(real_targets, np.int64)
         self._target_step = np.array(strides(network.sizes[self._targets]), np.int64)
-        with np.errstate(divide="ignore"):
-            self._logs = np.log(network.tables)
+        self._logs = network.log_tables
         tables = np.repeat(np.arange(network.n_factors), np.diff(network.scope_start))
         self._tables = _links(np.column_stack([network.scopes, tables, network.strides]), network.n_variables)
         self._start = network.table_start[:-1]

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
@@ -42,8 +42,6 @@ from suffice.variables import Real, Variable
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike, SizesLike
     from suffice.scores import Penalised
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,7 +256,15 @@ def _ways(moments: FactorMoments, asked: _Asked) -> tuple[list[FactorWay], bool]
 
     def places() -> Iterator[Array]:
         if asked.start is not None:
-            yield moments.clip(np.log(_noise_at(asked.start, asked.columns) / moments.given.scale**2))
+            given = [asked.start.get(c, np.nan) for c in asked.columns] if isinstance(asked.start, Mapping) else asked.start
+            try:
+                noise = np.asarray(given, np.float64)
+            except (TypeError, ValueError):
+                noise = np.zeros(0)
+            width = len(asked.columns)
+            if noise.shape != (width,) or not (np.isfinite(noise) & (noise > 0.0)).all():
+                raise FitError(f"a start is the noise of each column, {width} variances above 0, not {asked.start!r}")
+            yield moments.clip(np.log(noise / moments.given.scale**2))
             return
         for i, seed in enumerate(np.random.SeedSequence(asked.seed).spawn(n)):
             yield moments.random(np.random.default_rng(seed)) if i else moments.first()
@@ -267,18 +273,6 @@ def _ways(moments: FactorMoments, asked: _Asked) -> tuple[list[FactorWay], bool]
         way.climb(asked.max_iter, asked.tol, lambda: asked.watch.check(f"{moments.k} factors, start {i + 1}"))
 
     return from_starts(places(), n, asked.watch, lambda logs: FactorWay.at(moments, logs), climb)
-
-
-def _noise_at(start: Any, columns: Sequence[str]) -> Array:
-    """The noise to begin with, in the order of the columns."""
-    given = [start.get(c, np.nan) for c in columns] if isinstance(start, Mapping) else start
-    try:
-        noise = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        noise = np.zeros(0)
-    if noise.shape != (len(columns),) or not (np.isfinite(noise) & (noise > 0.0)).all():
-        raise FitError(f"a start is the noise of each column, {len(columns)} variances above 0, not {start!r}")
-    return noise
 
 
 def _run(moments: FactorMoments, ways: list[FactorWay], asked: _Asked) -> FactorsRun:
@@ -297,18 +291,15 @@ def _run(moments: FactorMoments, ways: list[FactorWay], asked: _Asked) -> Factor
     for column, mean, own, v in zip(given.names, given.mean, loadings, noise, strict=True):
         cpd = ConditionalGaussian(Real(column), hidden, np.asarray(mean), own, np.asarray(v))
         cpds[column] = with_common_noise(cpd, first=column == given.names[0]) if asked.spherical else cpd
-    model = _network(cpds, given.weight, names, asked)
-    optima = tuple(StartResult(w.point.objective, len(w.trace), w.converged, None) for w in ways)
-    facts = (optima, None, given.weight, names, asked.columns, asked.spherical)
-    return FactorsRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(w.trace) for w in ways))
-
-
-def _network(cpds: dict[str, Any], weight: float, names: tuple[str, ...], asked: _Asked) -> BayesNet:
     dag = Dag({n: list(cpd.parents) for n, cpd in cpds.items()})
     variables: dict[str, Variable] = {n: cpd.child for n, cpd in cpds.items()}
     what = "probabilistic PCA" if asked.spherical else "factor analysis"
-    info = f"{what} of {weight:,.10g} rows, maximum likelihood{conventions_in_words(names, rotations(dag, variables, names))}"
-    return BayesNet.of(dag, variables, cpds, fit_info=info, incomplete=True, hidden=names)
+    by = f"maximum likelihood{conventions_in_words(names, rotations(dag, variables, names))}"
+    info = f"{what} of {given.weight:,.10g} rows, {by}"
+    model = BayesNet.of(dag, variables, cpds, fit_info=info, incomplete=True, hidden=names)
+    optima = tuple(StartResult(w.point.objective, len(w.trace), w.converged, None) for w in ways)
+    facts = (optima, None, given.weight, names, asked.columns, asked.spherical)
+    return FactorsRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(w.trace) for w in ways))
 
 
 def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:

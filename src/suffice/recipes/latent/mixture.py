@@ -276,7 +276,13 @@ def _learn(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun, 
     mixture = replace(made, components=replace(made.components, threads=task.threads))
 
     def begin() -> ClassParameters:
-        return _start_at(task.start, mixture) if isinstance(task.start, MixtureRun) else given_start(task.start, mixture)
+        run = task.start
+        if not isinstance(run, MixtureRun):
+            return given_start(run, mixture)
+        if run.k != k or dict(run._variables) != dict(mixture.variables):
+            words = f"{run.k} classes and the columns {listing(run._variables)}"
+            raise FitError(f"the run to start from has {words}; they must agree")
+        return start_at(mixture, run.weights, run.columns, run.means, run.covariances, {**run.probs, **run.rates})
 
     def draws() -> Callable[[int, np.random.Generator], ClassParameters]:
         starts = MixtureStarts(mixture, task.seed)
@@ -299,13 +305,6 @@ class _Drawn(Climb):
         if self.point.statistic is None and packed[0]["cuts"][1:]:
             self.point = self.point._replace(parameters=self.point.parameters())
         return super().restore(packed)
-
-
-def _start_at(run: MixtureRun, mixture: MixtureProblem) -> ClassParameters:
-    if run.k != mixture.hidden.n_states or dict(run._variables) != dict(mixture.variables):
-        words = f"{run.k} classes and the columns {listing(run._variables)}"
-        raise FitError(f"the run to start from has {words}; they must agree")
-    return start_at(mixture, run.weights, run.columns, run.means, run.covariances, {**run.probs, **run.rates})
 
 
 def _all_collapsed(n: int, why: str, mixture: MixtureProblem) -> FitError:
