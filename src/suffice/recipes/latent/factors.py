@@ -23,7 +23,7 @@ from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.learning.ascent.climb import Climb, Squarem, best_first, evaluate, from_starts
-from suffice.learning.em import checked_numbers, run_of
+from suffice.learning.em import run_of
 from suffice.learning.incomplete.hidden_numbers import FLOOR
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.reduced_task import ExpectedStatistic
@@ -34,7 +34,7 @@ from suffice.limits import COPIES, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.hidden_numbers import conventions_in_words, rotations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
-from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, StartResult, checked_judge, checked_sizes
+from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, StartResult, check_asked
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Real, Variable
@@ -181,7 +181,6 @@ def factors(
     Dag('factor -> a; factor -> b; factor -> c')
     """
     own, budget = options_of("factors", options, LatentOptions, without=["checkpoint"], name="factor", tol=1e-6, max_iter=500)
-    name = own["name"]
     if not isinstance(noise, (Diagonal, Spherical, type(None))):
         raise FitError(f"the noise of columns is Diagonal() or Spherical(), not {noise!r}")
     spherical = isinstance(noise, Spherical)
@@ -189,20 +188,18 @@ def factors(
     if not isinstance(data, Statistics):  # numbers wherever they can be: few different values are no states here
         rows = scan(data)
         rows = rows.with_numbers(rows.columns)
-    variables = _columns(rows, name)
-    tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
+    variables = _columns(rows, own["name"])
     weight = rows.weight if isinstance(rows, Statistics) else rows.n_rows
-    sizes, judge = checked_sizes(k, max(1, int(weight)), "factors", "rows"), checked_judge(choose, "factors", classes=False)
-    if isinstance(judge, HeldOut) and isinstance(rows, Statistics):
+    common = check_asked(own, k, choose, starts, start, seed, max(1, int(weight)), "factors", "rows", False)
+    if isinstance(common["judge"], HeldOut) and isinstance(rows, Statistics):
         raise DataError("HeldOut() needs rows, and statistics have none: choose by BIC() or AIC()")
-    watch = budget.watch("factors")
-    how = (name, starts, start, seed, tol, max_iter, watch)
-    asked = _Asked(*how, spherical, tuple(variables), budget.threads, budget.room)
+    common["watch"] = watch = budget.watch("factors")
+    asked = _Asked(**common, spherical=spherical, columns=tuple(variables), threads=budget.threads, room=budget.room)
     d = len(variables)
-    check_room(budget.room, 8.0 * COPIES * d * (d + max(sizes)), "the covariance of all columns", "take fewer columns")
+    check_room(budget.room, 8.0 * COPIES * d * (d + max(asked.sizes)), "the covariance of all columns", "take fewer columns")
     try:
         learn, outside = partial(_best, rows, _covariances(rows, asked), asked), partial(_log_likelihood_outside, asked)
-        best: FactorsRun = asked.best(k, sizes, judge, rows, learn, outside, "factors")
+        best: FactorsRun = asked.best(rows, learn, outside)
         return best
     finally:
         watch.close()

@@ -25,7 +25,6 @@ from suffice.incomplete import classes
 from suffice.incomplete.classes import ClassParameters, ClassPosterior
 from suffice.iteration import Packed
 from suffice.learning.ascent.climb import Climb
-from suffice.learning.em import checked_numbers
 from suffice.learning.latent.mixture_parts import CollapsedClass
 from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
 from suffice.learning.latent.mixture_start import MixtureStarts, given_start, start_at
@@ -229,33 +228,29 @@ def mixture(
     if "families" in own:
         tell_of_argument("families= of a mixture", "covariance=")
         covariance = own["families"]
-    name = own["name"]
     if isinstance(data, Statistics):
         raise DataError("a mixture is learned from rows, and statistics have none; give the data itself")
     rows = scan(data)
-    if name in rows.columns:
-        raise DataError(f"the data has a column {name!r}, too: give the hidden class another name, name='group'")
-    sizes, how = latent_run.checked_sizes(k, rows.n_rows, "classes", "rows"), checked_estimate(estimate)
-    tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
-    judge = latent_run.checked_judge(choose, "classes")
-    if len(sizes) > 1 and start is not None:
-        raise FitError("a start has a number of classes of its own: give k as that number")
+    if own["name"] in rows.columns:
+        raise DataError(f"the data has a column {own['name']!r}, too: give the hidden class another name, name='group'")
+    common = latent_run.check_asked(own, k, choose, starts, start, seed, rows.n_rows, "classes", "rows", True)
+    how, most = checked_estimate(estimate), max(common["sizes"])
     n_numbers = sum(not isinstance(v, Finite) for v in rows.schema.values())
     states = sum(v.n_states for v in rows.schema.values() if isinstance(v, Finite))
-    need = 8.0 * COPIES * max(sizes) * (states + (n_numbers + 1) ** 2)
-    check_room(budget.room, need, f"a mixture of {max(sizes):,} classes", "take fewer classes or columns")
-    watch = budget.watch("mixture")
-    task = _MixtureTask(name, starts, start, seed, tol, max_iter, watch, covariance, as_prior(prior), how, budget.threads)
-    asked = {"k": sizes, "covariance": covariance, "prior": prior, "estimate": estimate, "starts": starts, "start": start}
-    asked |= {"seed": seed, "tol": tol, "max_iter": max_iter, "choose": judge}
+    need = 8.0 * COPIES * most * (states + (n_numbers + 1) ** 2)
+    check_room(budget.room, need, f"a mixture of {most:,} classes", "take fewer classes or columns")
+    common["watch"] = watch = budget.watch("mixture")
+    task = _MixtureTask(**common, covariance=covariance, prior=as_prior(prior), how=how, threads=budget.threads)
+    asked = {"k": task.sizes, "covariance": covariance, "prior": prior, "estimate": estimate, "starts": starts, "start": start}
+    asked |= {"seed": task.seed, "tol": task.tol, "max_iter": task.max_iter, "choose": task.judge}
     try:
         with checkpoint_of(budget.checkpoint, "mixture", rows, asked) as watch.memory:
-            table = _table(rows, start, budget.room) if isinstance(k, (int, np.integer)) else _table(rows)
+            table = _table(rows) if task.several else _table(rows, start, budget.room)
 
             def outside(train: Data, test: Data, k: int) -> float:
                 return _learn(_table(train.hold()), k, task)[0]._held_out(test)
 
-            run: MixtureRun = task.best(k, sizes, judge, rows, partial(_learn, table, task=task), outside, "classes")
+            run: MixtureRun = task.best(rows, partial(_learn, table, task=task), outside)
             watch.memory.finish()
             return run
     finally:
