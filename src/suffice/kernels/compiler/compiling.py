@@ -137,8 +137,8 @@ class Kernel:
     def compiled(self) -> Any:
         """The compiled copy, here to stay; who waits for it is told."""
         if self._ready is None:
-            if not self.on_disk():
-                self._with_others()
+            if not (self.on_disk() or beside().wait(self.name)):  # it may be on its way
+                self._tell_others()
             self.compile()
             self._ready = self.whole()
         return self._ready
@@ -154,7 +154,7 @@ class Kernel:
         try:
             if not self.on_disk():
                 self._compile_called()
-            self.whole().compile(self.signature.in_numba())
+            self.whole().compile(self._types())
         finally:
             if collects:
                 gc.enable()
@@ -186,6 +186,10 @@ class Kernel:
         """The names of it, of the kernels that it calls, and so on."""
         return {self.name}.union(*(k.parts() for k in self.callees()))
 
+    def _types(self) -> tuple[Any, ...]:
+        """The types of the arguments, as a call would ask for them, or the cache on disk is not found again."""
+        return tuple(a.in_numba() for a in self.signature)
+
     def _copy(self, linked: bool) -> Any:
         if linked not in self._copies:
             self._copies[linked] = _jit(in_numba(self.function), self._options, linked, self.allocates)
@@ -198,7 +202,7 @@ class Kernel:
                 k.compile()
             else:
                 k._compile_called()
-                k.in_numba().compile(k.signature.in_numba())
+                k.in_numba().compile(k._types())
 
     def _is_interpreted(self, arguments: tuple[Any, ...]) -> bool:
         """Whether the Python runs: of little work, until the compiled copy can be had at once; if it cannot, and enough was
@@ -217,14 +221,11 @@ class Kernel:
             in_background().ask([self.name])
         return not (in_background().is_done(self.name) and self.on_disk())
 
-    def _with_others(self) -> None:
-        """Others that will be needed are compiled beside this one, and this one may be on its way."""
-        other = beside()
-        if other.wait(self.name):
-            return
+    def _tell_others(self) -> None:
+        """Others that will be needed are compiled beside this one; who waits for it is told."""
         for group in TOGETHER:
             if self.name in group and (os.cpu_count() or 1) > 1:
-                other.ask(n for n in group if n != self.name and not (n in kernels and kernels[n].on_disk()))
+                beside().ask(n for n in group if n != self.name and not (n in kernels and kernels[n].on_disk()))
         if self.seconds > LONG:
             about = f"about {self.seconds:.0f} s, once"
             _listener(f"compiling {self.name} ({about}; `suffice warm` compiles all kernels ahead) ...")
