@@ -121,8 +121,8 @@ class Kernel:
 
     def in_python(self) -> Any:
         """The copy that is interpreted."""
-        if self._plain is None:
-            self._plain = in_python(self.function)
+        if self._plain is None:  # calling others as the Python that they are
+            self._plain = _with(self.function, "in_python", _modules())
         return self._plain
 
     def in_numba(self) -> Any:
@@ -192,7 +192,7 @@ class Kernel:
 
     def _copy(self, linked: bool) -> Any:
         if linked not in self._copies:
-            self._copies[linked] = _jit(in_numba(self.function), self._options, linked, self.allocates)
+            self._copies[linked] = _jit(_with(self.function, "in_numba", {}), self._options, linked, self.allocates)
         return self._copies[linked]
 
     def _compile_called(self) -> None:
@@ -300,17 +300,8 @@ def _modules() -> dict[str, Any]:
     }
 
 
-def in_python(function: Any) -> Any:
-    """The Python that a kernel is, calling others as the Python that they are."""
-    return _with(function, "in_python", _modules())
-
-
-def in_numba(function: Any) -> Any:
-    """A kernel's function with everything that it names in the form that the compiler knows."""
-    return _with(function, "in_numba", {})
-
-
 def _with(function: Any, form: str, given: dict[str, Any]) -> Any:
+    """A kernel's function with everything that it names in one of its forms, but for what is given."""
     names = function.__globals__
     known = {n: getattr(names[n], form)() for n in function.__code__.co_names if n in names and hasattr(names[n], form)}
     copy = FunctionType(function.__code__, {**names, **given, **known}, function.__name__, function.__defaults__)

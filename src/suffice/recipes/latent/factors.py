@@ -311,7 +311,7 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
     problem = replace(problem, spherical=asked.columns if asked.spherical else ())
 
     def climb(i: int, way: Climb) -> None:
-        way.run(asked.tol, asked.max_iter, asked.watching(i, f"{k} factors"), Squarem())
+        way.run(asked.tol, asked.max_iter, asked.watching(i, k), Squarem())
 
     thetas = problem.beginnings(None, asked.starts, asked.seed)
     climbs, stopped = from_starts(

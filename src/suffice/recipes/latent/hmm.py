@@ -3,7 +3,7 @@ its states."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -271,15 +271,12 @@ def _kinds(covariance: Any, families: Any, rows: Sequences, name: str) -> tuple[
 def _learn(rows: Sequences, k: int, task: _HmmTask) -> tuple[HmmRun, bool]:
     """The best model of k states, and whether it was stopped before its end."""
     problem, hidden = _problem(rows, k, task)
-    climbs, stopped = task.climbs(
-        Climb,
-        problem,
-        f"{k} states",
-        partial(_start_at, task.start, problem, hidden),
-        lambda: StateStarts(problem, hidden, task.kinds, task.seed).draw,
-        one=k == 1,
-        method=task.method,
-    )
+    begin = partial(_start_at, task.start, problem, hidden)
+
+    def draws() -> Callable[[int, np.random.Generator], Theta]:
+        return StateStarts(problem, hidden, task.kinds, task.seed).draw
+
+    climbs, stopped = task.climbs(Climb, problem, k, begin, draws, method=task.method)
     if all(c.stopped for c in climbs):
         raise FitError(
             f"all {len(climbs)} starts of {k} states collapsed: {climbs[0].stopped}; use fewer states, a prior, for instance "

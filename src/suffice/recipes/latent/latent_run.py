@@ -150,25 +150,24 @@ class LatentTask:
     max_iter: int
     watch: Progress[Any]
 
-    def watching(self, i: int, what: str) -> Callable[[Climb], None]:
+    def watching(self, i: int, k: int) -> Callable[[Climb], None]:
         """Look at the clock after each iteration from the i-th start, and show how far it is."""
-        return lambda way: self.watch.check(f"{what}, start {i + 1}, iteration {len(way.trace)}: {way.point.objective:,.3f}")
+        said = f"{k} {self.what}, start {i + 1}"
+        return lambda way: self.watch.check(f"{said}, iteration {len(way.trace)}: {way.point.objective:,.3f}")
 
     def climbs(
         self,
         kind: type[Climb],
         problem: Any,
-        what: str,
+        k: int,
         begin: Callable[[], Any],
         draws: Callable[[], Callable[[int, np.random.Generator], Any]],
-        *,
-        one: bool,
         collapse: type[Sentence] = FitError,
         method: EmMethod | None = None,
     ) -> tuple[list[Climb], bool]:
         """EM from every start, and whether it was stopped before the end: `begin` gives the start that was asked for, `draws` how
-        the i-th is drawn. Of `one` class or state there is one optimum."""
-        n = 1 if self.start is not None or one else self.starts
+        the i-th is drawn."""
+        n = 1 if self.start is not None or k == 1 else self.starts  # one class or state has one optimum
 
         def places() -> Iterator[Callable[[], Any]]:
             if self.start is not None:
@@ -180,7 +179,7 @@ class LatentTask:
 
         def climb(i: int, way: Climb) -> None:
             way.point = evaluate(problem, way.point.parameters())
-            way.run(self.tol, self.max_iter, self.watching(i, what), method)
+            way.run(self.tol, self.max_iter, self.watching(i, k), method)
 
         def at(place: Callable[[], Any]) -> Climb:
             return kind(problem, Point(place, None, -np.inf, -np.inf))

@@ -284,7 +284,7 @@ def _learn(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun, 
         return lambda i, rng: starts.draw(rng, i % 2 == 0)
 
     try:
-        climbs, stopped = task.climbs(_Drawn, mixture, f"{k} classes", begin, draws, one=k == 1, collapse=CollapsedClass)
+        climbs, stopped = task.climbs(_Drawn, mixture, k, begin, draws, CollapsedClass)
     except CollapsedClass as collapse:
         raise _all_collapsed(1, str(collapse), mixture) from None
     if all(c.stopped for c in climbs):
