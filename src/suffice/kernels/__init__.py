@@ -58,10 +58,16 @@ def warm(progress: Callable[[int, int, str], None] | None = None, processes: int
     for module in _modules().values():  # all of them, for which kernels are a part of others is seen in those others
         importlib.import_module(module)
     direct = [k for k in _direct() if only is None or k.partition(".")[0] in only]
-    groups = _groups(direct)
-    for done, names in enumerate(_compile_groups(groups, processes), 1):
+    groups: list[set[str]] = []  # that share no part, for that would be compiled by several processes
+    for name in direct:
+        own = kernels[name].parts()
+        groups, apart = [g for g in groups if not g.isdisjoint(own)], [g for g in groups if g.isdisjoint(own)]
+        groups = [*apart, own.union(*groups)]
+    groups.sort(key=lambda g: -sum(len(kernels[n].function.__code__.co_code) for n in g))  # the longest first
+    named = [[n for n in direct if n in g] for g in groups]
+    for done, names in enumerate(_compile_groups(named, processes), 1):
         if progress is not None:
-            progress(done, len(groups), names[0].partition(".")[0])
+            progress(done, len(named), names[0].partition(".")[0])
     return len(direct)
 
 
@@ -80,17 +86,6 @@ def _compile_groups(groups: Sequence[Sequence[str]], processes: int) -> Iterator
         for task in as_completed(tasks):
             task.result()
             yield tasks[task]
-
-
-def _groups(direct: Sequence[str]) -> list[list[str]]:
-    """Kernels in groups that share no part, for that would be compiled by several processes; the longest first."""
-    groups: list[set[str]] = []
-    for name in direct:
-        own = kernels[name].parts()
-        groups, apart = [g for g in groups if not g.isdisjoint(own)], [g for g in groups if g.isdisjoint(own)]
-        groups = [*apart, own.union(*groups)]
-    groups.sort(key=lambda g: -sum(len(kernels[n].function.__code__.co_code) for n in g))
-    return [[n for n in direct if n in g] for g in groups]
 
 
 def compile_kernel(name: str) -> None:

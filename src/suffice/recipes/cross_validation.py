@@ -24,7 +24,7 @@ from suffice.families.protocol.family import Estimate, frame
 from suffice.graphs import Cpdag, Dag, Template
 from suffice.iteration import Packed
 from suffice.learning.fit import fit
-from suffice.limits import Budget, Limits, options_of
+from suffice.limits import Limits, options_of
 from suffice.output.display import OneTable
 from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
@@ -180,14 +180,18 @@ def cross_validate(
         else _rows(data, method, folds, lags, score, constraints, families=families, seed=seed)
     )
     gappy = isinstance(rows, Data) and any(rows.missing.values())
+    find: Any = search
     if gappy:
+        from suffice.recipes.structural.structural_em import structural_em
+
+        find = structural_em
         note(
             "there are missing cells: in each fold parameters are learned by EM, and graphs by structural EM; what is held out "
             "counts as far as it was observed"
         )
     how = suitable(prior, rows.schema.values(), PRIOR)
     watch = replace(budget, time_limit=None).watch("cross-validation")
-    inside = replace(budget, progress=False, checkpoint=None)
+    inside, limit = replace(budget, progress=False, checkpoint=None), budget.time_limit
     done: list[Fold] = []
     stopped = 0
 
@@ -198,8 +202,11 @@ def cross_validate(
                 warnings.simplefilter("ignore", SufficeNote)
             if graph is None:
                 train = train.hold()  # a search passes over its rows more than once
-                asked: Any = {"constraints": constraints, "families": families, "seed": seed}
-                graph, finished = _search(train, score, method, inside, asked if gappy else {**asked, "lags": lags}, gappy)
+                asked: Any = {"constraints": constraints, "families": families, "seed": seed, **inside.keywords}
+                found: Any = find(train, score, method, **(asked if gappy else {**asked, "lags": lags}))
+                if not found.finished and (limit is None or (not gappy and found.seconds < limit)):
+                    raise KeyboardInterrupt
+                graph, finished = found.dag if gappy or found.lags is None else found.template, found.finished
             given: Any = (graph, train)
             bn = fit(*given, prior=how, estimate=estimate, families=families)
         return Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph), finished
@@ -243,19 +250,6 @@ def _unpack_fold(packed: Packed) -> tuple[Fold, bool]:
     (log_likelihood, weight, n_edges, n_parameters), parents, steps, finished = packed[0]
     graph = Dag(parents) if steps is None else Template(parents, steps or None)
     return Fold(log_likelihood, weight, n_edges, n_parameters, graph), finished
-
-
-def _search(
-    train: Any, score: Any, method: Any, budget: Budget, asked: Mapping[str, Any], gappy: bool
-) -> tuple[Dag | Template, bool]:
-    """The graph that is found, of rows with missing cells by structural EM, and whether that came to its end."""
-    from suffice.recipes.structural.structural_em import structural_em
-
-    found: Any = (structural_em if gappy else search)(train, score, method, **asked, **budget.keywords)
-    early = budget.time_limit is None or (not gappy and found.seconds < budget.time_limit)
-    if not found.finished and early:
-        raise KeyboardInterrupt
-    return found.dag if gappy or found.lags is None else found.template, found.finished
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -31,7 +31,7 @@ from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.methods.orders import Orders
-from suffice.structure.problem import Problem, is_directed
+from suffice.structure.problem import is_directed
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.results.plan import PER_CELL, Plan
 from suffice.structure.search import problem_of, search, with_most_parents
@@ -203,8 +203,14 @@ def _class_of(
         raise OutOfTime
     if isinstance(found, FoundGraph):
         return Cpdag([], found.graph.edges, nodes=found.names)
-    members: Cpdag = found.cpdag if not gappy and found.score is None else _with_fixed(found.dag, found.problem)
-    return members
+    if not gappy and found.score is None:
+        return found.cpdag  # type: ignore[no-any-return]
+    # with the directions that the constraints, or the kind of model, leave no choice
+    problem, number = found.problem, found.problem.number
+    ends = [(number[a], number[b]) for a, b in found.dag.edges]
+    one_way = [problem.rules.required[b, a] or not problem.rules.allowed[a, b] or problem.is_one_way(a, b) for a, b in ends]
+    fixed = [(b, a) for (a, b), fix in zip(found.dag.edges, one_way, strict=True) if fix]
+    return found.dag.cpdag(forbidden=fixed)  # type: ignore[no-any-return]
 
 
 def _pack_class(members: Cpdag) -> Packed:
@@ -226,15 +232,6 @@ def _arrows(members: Cpdag, names: tuple[str, ...]) -> Array:
     for a, b in members.undirected:
         counts[number[a], number[b]] = counts[number[b], number[a]] = 0.5
     return counts
-
-
-def _with_fixed(dag: Dag, problem: Problem) -> Cpdag:
-    """The class of a graph, with the directions that the constraints, or the kind of model, leave no choice."""
-    rules, number = problem.rules, problem.number
-    ends = [(number[a], number[b]) for a, b in dag.edges]
-    one_way = [rules.required[b, a] or not rules.allowed[a, b] or problem.is_one_way(a, b) for a, b in ends]
-    fixed = [(b, a) for (a, b), fix in zip(dag.edges, one_way, strict=True) if fix]
-    return dag.cpdag(forbidden=fixed)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

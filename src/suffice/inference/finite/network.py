@@ -104,6 +104,11 @@ class Network:
         """The same network with further factors."""
         return Network.of(self.sizes, [*self.factors(), *more])
 
+    @property
+    def arrays(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """What a kernel that runs programs has to know of a network."""
+        return self.sizes, self.scope_start, self.scopes, self.strides, self.table_start
+
     @cached_property
     def log_tables(self) -> Array:
         with np.errstate(divide="ignore"):

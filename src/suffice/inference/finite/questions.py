@@ -101,31 +101,15 @@ class Desk:
         return int(stop)
 
 
-def run(
-    network: Network,
-    want: int,
-    program: Ints,
-    pool: Ints,
-    seen: Codes,
-    tables: Array,
-    room: Room,
-    answers: RowAnswers,
-    start: Ints | None = None,
-) -> None:
-    """Run programs in some room; for marginals, `start` says where in a line of probabilities each variable's begin."""
-    from suffice.kernels.inference.messages import run as run_kernel
-
-    at = np.zeros(1, np.int64) if start is None else start
-    scopes = (network.sizes, network.scope_start, network.scopes, network.strides, network.table_start)
-    run_kernel(0, len(answers.status), want, program, pool, seen, tables, *scopes, at, *room, *answers)
+NOWHERE = np.zeros(1, np.int64)
 
 
-def run_tree(
-    tree: Tree, want: int, codes: Ints, tables: Array, room: Room, answers: RowAnswers, start: Ints | None = None
-) -> None:
-    """Answer one question by a tree that was made for it."""
+def run_tree(tree: Tree, want: int, codes: Ints, tables: Array, room: Room, answers: RowAnswers, start: Ints = NOWHERE) -> None:
+    """Answer one question by a tree that was made for it; for marginals, `start` says where in a line each variable's begin."""
+    from suffice.kernels.inference.messages import run
+
     seen = np.ascontiguousarray(codes[None], np.int32)
-    run(tree.network, want, np.zeros(1, np.int64), tree.program, seen, tables[None], room, answers, start)
+    run(0, 1, want, np.zeros(1, np.int64), tree.program, seen, tables[None], *tree.network.arrays, start, *room, *answers)
 
 
 def room_for(tree: Tree, numbers: float) -> Room:
@@ -148,6 +132,8 @@ def in_rows(
 
     One line of `seen` serves for all lines of `tables`, or one of `tables` for all of `seen`. No target may be observed.
     """
+    from suffice.kernels.inference.messages import run
+
     n, asked = max(len(seen), len(tables)), np.asarray(targets, np.int64)
     cells = int(np.prod(network.sizes[asked])) if start is None else int(start[-1])
     answers = RowAnswers(np.ones((n, cells)), np.empty(n), np.empty(n, np.uint8))
@@ -155,46 +141,35 @@ def in_rows(
         answers.status[:] = TOO_LARGE
         return answers
     tables = np.ascontiguousarray(tables)  # kernels are compiled for one layout
-    some = partial(_answer, network, _desks.setdefault(network, []), asked, seeds, seen, tables, answers, start)
+    desks, want = _desks.setdefault(network, []), ROOT if len(asked) else ALONE if start is None else MARGINALS
+
+    def answer(first: int) -> None:
+        """The answers of one thread's rows, `first` and those after it, at a desk that is free."""
+        share, one = slice(first, first + ROWS), len(seen) == 1
+        own = seen if one else seen[share]
+        desk = desks.pop() if desks else Desk(network)
+        part, done, full = np.empty(len(own), np.int64), 0, False
+        while done < len(own):
+            if full or desk.program_at[0] > POOL // 2:  # forget the programs so far
+                desk.part_at[:2], desk.program_at[0] = 0, 0
+                desk.slots[:] = -1
+            stop = desk.programs(network, asked, seeds, own, done, part)
+            full = stop == done
+            if not full:
+                rows = share if one else slice(first + done, first + stop)
+                values = tables if len(tables) == 1 else tables[rows]
+                out = answers.probs[rows], answers.log_prob[rows], answers.status[rows]
+                shown, given = (desk.program_at[1 + part[done:stop]], desk.pool, own[done:stop], values), network.arrays
+                run(0, len(out[2]), want, *shown, *given, NOWHERE if start is None else start, *desk.own_room, *out)
+            done = stop
+        desks.append(desk)
+
     if n <= ROWS:
-        some(0)
+        answer(0)
         return answers
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(some, range(0, n, ROWS)))
+        list(pool.map(answer, range(0, n, ROWS)))
     return answers
-
-
-def _answer(
-    network: Network,
-    desks: list[Desk],
-    targets: Ints,
-    seeds: Ints,
-    seen: Codes,
-    tables: Array,
-    answers: RowAnswers,
-    start: Ints | None,
-    first: int,
-) -> None:
-    """The answers of one thread's rows, `first` and those after it, at a desk that is free."""
-    share, one = slice(first, first + ROWS), len(seen) == 1
-    own = seen if one else seen[share]
-    desk = desks.pop() if desks else Desk(network)
-    want = ROOT if len(targets) else ALONE if start is None else MARGINALS
-    part, done, full = np.empty(len(own), np.int64), 0, False
-    while done < len(own):
-        if full or desk.program_at[0] > POOL // 2:  # forget the programs so far
-            desk.part_at[:2], desk.program_at[0] = 0, 0
-            desk.slots[:] = -1
-        stop = desk.programs(network, targets, seeds, own, done, part)
-        full = stop == done
-        if not full:
-            rows = share if one else slice(first + done, first + stop)
-            values = tables if len(tables) == 1 else tables[rows]
-            found = RowAnswers(answers.probs[rows], answers.log_prob[rows], answers.status[rows])
-            program = desk.program_at[1 + part[done:stop]]
-            run(network, want, program, desk.pool, own[done:stop], values, desk.own_room, found, start)
-        done = stop
-    desks.append(desk)
 
 
 T = TypeVar("T")

@@ -45,17 +45,10 @@ ROUNDING = 1e-14
 """The part of the objective that rounding takes, below which no gap can be shown."""
 
 
-class Sweeps(NamedTuple):
-    """How often a direction is swept over at most, and the part of it below which what a sweep changed is an end."""
-
-    most: int
-    settled: float
-
-
-CLOSE = Sweeps(500, 1e-4)
-"""For the steps that are near the end, which then needs few of them."""
-CONJUGATE = Sweeps(100, 1e-18)
-"""Conjugate gradients, by the square of what is left."""
+MOST_SWEEPS, SETTLED = 500, 1e-4
+"""How often a direction is swept over at most, and the part of it below which what a sweep changed is an end."""
+CONJUGATE, LEFT = 100, 1e-18
+"""Steps of conjugate gradients, and the end of them, by the square of what is left."""
 
 
 class NewtonStep(NamedTuple):
@@ -151,9 +144,10 @@ class _Descent:
         for step in range(1, MOST_STEPS + 1):
             self.watch()
             # Enough for most problems, and more where columns are nearly collinear, which makes sweeps slow.
-            most, settled = min(int(effort * (2 + step)), CLOSE.most), max(0.05 / effort, CLOSE.settled)
+            most, settled = min(int(effort * (2 + step)), MOST_SWEEPS), max(0.05 / effort, SETTLED)
+            most, settled = (MOST_SWEEPS, SETTLED) if near else (most, settled)
             thorough = effort > (1.0 if self.n <= SMALL else 4.0) or (near > 1 and self.n <= SMALL)
-            direction, slope = self._direction(CLOSE if near else Sweeps(most, settled), thorough)
+            direction, slope = self._direction(most, settled, thorough)
             moved = self._line_search(direction, slope)
             effort, last = 4.0 * effort if slope < SLOW * last else effort, slope  # not a Newton direction yet
             near, before = near + 1 if -slope <= NEAR * tolerance or not moved else 0, self.gap
@@ -188,7 +182,7 @@ class _Descent:
         self.log_det = 2.0 * float(np.log(np.diag(factor)).sum())
         self.W = _inverse(factor)
 
-    def _direction(self, sweeps: Sweeps, thorough: bool) -> tuple[Array, float]:
+    def _direction(self, most: int, settled: float, thorough: bool) -> tuple[Array, float]:
         """The Newton direction among the entries that are not zero or would not stay so, and the slope of f along it."""
         gradient = self.S - self.W
         active = np.tril((self.theta != 0.0) | (np.abs(gradient) > self.L))
@@ -196,18 +190,18 @@ class _Descent:
         columns, rows = (np.ascontiguousarray(x, np.int64) for x in np.nonzero(active))
         first = np.searchsorted(columns, np.arange(self.n + 1)).astype(np.int64)
         self.D[:], self.U[:] = 0.0, 0.0
-        self._sweep(sweeps, first, rows)
+        self._sweep(most, settled, first, rows)
         if thorough:
             self._refine(gradient, first, rows)
         return self.D, float(np.vdot(gradient, self.D)) + self._size(self.theta + self.D) - self._size(self.theta)
 
-    def _sweep(self, sweeps: Sweeps, first: Ints, rows: Ints) -> None:
+    def _sweep(self, most: int, settled: float, first: Ints, rows: Ints) -> None:
         """Coordinate descent on the quadratic model of f."""
         from suffice.kernels.regressions.undirected import direction_sweep
 
-        for _ in range(sweeps.most):
+        for _ in range(most):
             moved, size = direction_sweep(self.S, self.W, self.theta, self.L, first, rows, self.D, self.U, self.column)
-            if moved <= sweeps.settled * size:
+            if moved <= settled * size:
                 break
 
     def _refine(self, gradient: Array, first: Ints, rows: Ints) -> None:
@@ -216,11 +210,18 @@ class _Descent:
         value = self._model(gradient, self.D)
         for _ in range(ROUNDS):
             self.watch()
-            solved = self._towards(gradient, value)
-            if solved is None:
+            # As far towards a solution as the model gets smaller, with what changes its sign on the way held at zero.
+            solved, sign, length = self._solve(gradient), np.sign(self.theta + self.D), 1.0
+            while length > 1e-3:
+                E = self.D + length * (solved - self.D)
+                E = np.where((np.sign(self.theta + E) != sign) & (self.L > 0.0), -self.theta, E)
+                if self._model(gradient, E) < value:
+                    break
+                length /= 2.0
+            else:
                 break
-            self.D[:], self.U[:] = solved, solved @ self.W
-            self._sweep(Sweeps(3, 0.0), first, rows)
+            self.D[:], self.U[:] = E, E @ self.W
+            self._sweep(3, 0.0, first, rows)
             last, value = value, self._model(gradient, self.D)
             if last - value <= SLIGHT * (self._size(self.theta) - value):
                 break
@@ -239,8 +240,8 @@ class _Descent:
         residual = np.where(free, -pull, 0.0)
         ahead = np.where(free, theta @ residual @ theta, 0.0)
         way, left = ahead, float(np.vdot(residual, ahead))
-        enough = CONJUGATE.settled * left
-        for _ in range(CONJUGATE.most):
+        enough = LEFT * left
+        for _ in range(CONJUGATE):
             if not left > enough:
                 break
             curved = np.where(free, W @ way @ W, 0.0)
@@ -251,17 +252,6 @@ class _Descent:
             before, left = left, float(np.vdot(residual, ahead))
             way = ahead + left / before * way
         return np.asarray((E + E.T) / 2.0)
-
-    def _towards(self, gradient: Array, value: float) -> Array | None:
-        """As far towards a solution as the model gets smaller, with what changes its sign on the way held at zero."""
-        solved, sign, length = self._solve(gradient), np.sign(self.theta + self.D), 1.0
-        while length > 1e-3:
-            E = self.D + length * (solved - self.D)
-            E = np.where((np.sign(self.theta + E) != sign) & (self.L > 0.0), -self.theta, E)
-            if self._model(gradient, E) < value:
-                return np.asarray(E)
-            length /= 2.0
-        return None
 
     def _line_search(self, D: Array, slope: float) -> bool:
         """Go along a direction as far as f decreases enough and Θ stays positive definite; whether that was anywhere."""

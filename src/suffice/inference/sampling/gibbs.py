@@ -39,12 +39,8 @@ class Trace(NamedTuple):
     reals: Array
 
 
-class Links(NamedTuple):
-    """For owner i, `what[k]` and `how[k]` for k in first[i]:first[i + 1]."""
-
-    first: Ints
-    what: Ints
-    how: Ints
+Links = tuple[Ints, Ints, Ints]
+"""First, what, how: for owner i, `what[k]` and `how[k]` for k in first[i]:first[i + 1]."""
 
 
 class Walker:
@@ -66,8 +62,7 @@ class Walker:
         self._free, self._free_reals = np.array(free, np.int64), np.array(free_reals, np.int64)
         self._targets, self._real_targets = np.array(targets, np.int64), np.array(real_targets, np.int64)
         self._target_step = np.array(strides(network.sizes[self._targets]), np.int64)
-        with np.errstate(divide="ignore"):
-            self._logs = np.log(network.tables)
+        self._logs = network.log_tables
         tables = np.repeat(np.arange(network.n_factors), np.diff(network.scope_start))
         self._tables = _links(np.column_stack([network.scopes, tables, network.strides]), network.n_variables)
         self._start = network.table_start[:-1]
@@ -136,9 +131,8 @@ class Walker:
 
     def _place(self, links: Links, start: Ints, codes: Ints) -> Ints:
         """Where the numbers of the present codes stand."""
-        owner = np.repeat(np.arange(len(codes)), np.diff(links.first))
-        places = start.copy()
-        np.add.at(places, links.what, codes[owner] * links.how)
+        (first, what, how), places = links, start.copy()
+        np.add.at(places, what, np.repeat(codes, np.diff(first)) * how)
         return places
 
 
@@ -147,7 +141,7 @@ def _links(links: Any, n: int) -> Links:
     columns = np.asarray(links, np.int64).reshape(-1, 3)
     columns = columns[np.argsort(columns[:, 0], kind="stable")]
     first = np.searchsorted(columns[:, 0], np.arange(n + 1))
-    return Links(first.astype(np.int64), columns[:, 1].copy(), columns[:, 2].copy())
+    return first.astype(np.int64), columns[:, 1].copy(), columns[:, 2].copy()
 
 
 SELDOM, HARDLY = 0.05, 0.01

@@ -121,8 +121,8 @@ class Kernel:
 
     def in_python(self) -> Any:
         """The copy that is interpreted."""
-        if self._plain is None:
-            self._plain = in_python(self.function)
+        if self._plain is None:  # calling others as the Python that they are
+            self._plain = _with(self.function, "in_python", _modules())
         return self._plain
 
     def in_numba(self) -> Any:
@@ -137,8 +137,8 @@ class Kernel:
     def compiled(self) -> Any:
         """The compiled copy, here to stay; who waits for it is told."""
         if self._ready is None:
-            if not self.on_disk():
-                self._with_others()
+            if not (self.on_disk() or beside().wait(self.name)):  # it may be on its way
+                self._tell_others()
             self.compile()
             self._ready = self.whole()
         return self._ready
@@ -154,7 +154,7 @@ class Kernel:
         try:
             if not self.on_disk():
                 self._compile_called()
-            self.whole().compile(self.signature.in_numba())
+            self.whole().compile(self._types())
         finally:
             if collects:
                 gc.enable()
@@ -186,9 +186,13 @@ class Kernel:
         """The names of it, of the kernels that it calls, and so on."""
         return {self.name}.union(*(k.parts() for k in self.callees()))
 
+    def _types(self) -> tuple[Any, ...]:
+        """The types of the arguments, as a call would ask for them, or the cache on disk is not found again."""
+        return tuple(a.in_numba() for a in self.signature)
+
     def _copy(self, linked: bool) -> Any:
         if linked not in self._copies:
-            self._copies[linked] = _jit(in_numba(self.function), self._options, linked, self.allocates)
+            self._copies[linked] = _jit(_with(self.function, "in_numba", {}), self._options, linked, self.allocates)
         return self._copies[linked]
 
     def _compile_called(self) -> None:
@@ -198,7 +202,7 @@ class Kernel:
                 k.compile()
             else:
                 k._compile_called()
-                k.in_numba().compile(k.signature.in_numba())
+                k.in_numba().compile(k._types())
 
     def _is_interpreted(self, arguments: tuple[Any, ...]) -> bool:
         """Whether the Python runs: of little work, until the compiled copy can be had at once; if it cannot, and enough was
@@ -217,14 +221,11 @@ class Kernel:
             in_background().ask([self.name])
         return not (in_background().is_done(self.name) and self.on_disk())
 
-    def _with_others(self) -> None:
-        """Others that will be needed are compiled beside this one, and this one may be on its way."""
-        other = beside()
-        if other.wait(self.name):
-            return
+    def _tell_others(self) -> None:
+        """Others that will be needed are compiled beside this one; who waits for it is told."""
         for group in TOGETHER:
             if self.name in group and (os.cpu_count() or 1) > 1:
-                other.ask(n for n in group if n != self.name and not (n in kernels and kernels[n].on_disk()))
+                beside().ask(n for n in group if n != self.name and not (n in kernels and kernels[n].on_disk()))
         if self.seconds > LONG:
             about = f"about {self.seconds:.0f} s, once"
             _listener(f"compiling {self.name} ({about}; `suffice warm` compiles all kernels ahead) ...")
@@ -299,17 +300,8 @@ def _modules() -> dict[str, Any]:
     }
 
 
-def in_python(function: Any) -> Any:
-    """The Python that a kernel is, calling others as the Python that they are."""
-    return _with(function, "in_python", _modules())
-
-
-def in_numba(function: Any) -> Any:
-    """A kernel's function with everything that it names in the form that the compiler knows."""
-    return _with(function, "in_numba", {})
-
-
 def _with(function: Any, form: str, given: dict[str, Any]) -> Any:
+    """A kernel's function with everything that it names in one of its forms, but for what is given."""
     names = function.__globals__
     known = {n: getattr(names[n], form)() for n in function.__code__.co_names if n in names and hasattr(names[n], form)}
     copy = FunctionType(function.__code__, {**names, **given, **known}, function.__name__, function.__defaults__)

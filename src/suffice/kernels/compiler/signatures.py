@@ -15,9 +15,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number, or nothing: `int64[::1]` is an array of it, `int64(float64)` a signature that returns it.
+    """A number, or nothing: `int64[::1]` is an array of it, `int64(float64)` what a kernel takes that returns it.
 
-    >>> float64(int64[:, ::1]).arguments[0].n_dims
+    >>> float64(int64[:, ::1])[0].n_dims
     2
     """
 
@@ -27,12 +27,10 @@ class Scalar:
         return Array(self, len(axes) if isinstance(axes, tuple) else 1, "C")
 
     def __call__(self, *arguments: Any) -> Any:
-        return Signature(self, arguments)
+        return arguments
 
     def in_numba(self) -> Any:
-        import numba
-
-        return getattr(numba, self.name)
+        return getattr(in_numba(), self.name)
 
     def in_python(self) -> Any:
         return getattr(np, "bool_" if self.name == "boolean" else self.name)
@@ -62,8 +60,8 @@ class Bundle:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.members)
 
-    def __call__(self, *arguments: Any) -> Signature:
-        return Signature(self, arguments)
+    def __call__(self, *arguments: Any) -> Any:
+        return arguments
 
     def in_numba(self) -> Any:
         from numba import types
@@ -85,18 +83,6 @@ class types:
     def UniTuple(member: Any, n: int) -> Bundle:
         """n things of one type."""
         return Bundle((member,) * n)
-
-
-@dataclass(frozen=True)
-class Signature:
-    """What a kernel returns and takes."""
-
-    returns: Any
-    arguments: tuple[Any, ...]
-
-    def in_numba(self) -> tuple[Any, ...]:
-        """The types of the arguments, as a call would ask for them, or the cache on disk is not found again."""
-        return tuple(a.in_numba() for a in self.arguments)
 
 
 def in_numba() -> Any:

@@ -12,8 +12,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
@@ -22,7 +22,7 @@ from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGau
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
-from suffice.learning.em import checked_numbers, run_of
+from suffice.learning.em import run_of
 from suffice.learning.factor_analysis import FactorMoments, FactorWay
 from suffice.learning.incomplete.climb import Climb, Squarem, best_first, evaluate, from_starts
 from suffice.learning.incomplete.hidden_numbers import FLOOR
@@ -34,7 +34,7 @@ from suffice.limits import COPIES, check_room, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import conventions_in_words, rotations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
-from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, StartResult, checked_judge, checked_sizes
+from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, StartResult, check_asked
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
 from suffice.variables import Real, Variable
@@ -42,8 +42,6 @@ from suffice.variables import Real, Variable
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike, SizesLike
     from suffice.scores import Penalised
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -183,7 +181,6 @@ def factors(
     Dag('factor -> a; factor -> b; factor -> c')
     """
     own, budget = options_of("factors", options, LatentOptions, without=["checkpoint"], name="factor", tol=1e-6, max_iter=500)
-    name = own["name"]
     if not isinstance(noise, (Diagonal, Spherical, type(None))):
         raise FitError(f"the noise of columns is Diagonal() or Spherical(), not {noise!r}")
     spherical = isinstance(noise, Spherical)
@@ -191,20 +188,18 @@ def factors(
     if not isinstance(data, Statistics):  # numbers wherever they can be: few different values are no states here
         rows = scan(data)
         rows = rows.with_numbers(rows.columns)
-    variables = _columns(rows, name)
-    tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
+    variables = _columns(rows, own["name"])
     weight = rows.weight if isinstance(rows, Statistics) else rows.n_rows
-    sizes, judge = checked_sizes(k, max(1, int(weight)), "factors", "rows"), checked_judge(choose, "factors", classes=False)
-    if isinstance(judge, HeldOut) and isinstance(rows, Statistics):
+    common = check_asked(own, k, choose, starts, start, seed, max(1, int(weight)), "factors", "rows", False)
+    if isinstance(common["judge"], HeldOut) and isinstance(rows, Statistics):
         raise DataError("HeldOut() needs rows, and statistics have none: choose by BIC() or AIC()")
-    watch = budget.watch("factors")
-    how = (name, starts, start, seed, tol, max_iter, watch)
-    asked = _Asked(*how, spherical, tuple(variables), budget.threads, budget.room)
+    common["watch"] = watch = budget.watch("factors")
+    asked = _Asked(**common, spherical=spherical, columns=tuple(variables), threads=budget.threads, room=budget.room)
     d = len(variables)
-    check_room(budget.room, 8.0 * COPIES * d * (d + max(sizes)), "the covariance of all columns", "take fewer columns")
+    check_room(budget.room, 8.0 * COPIES * d * (d + max(asked.sizes)), "the covariance of all columns", "take fewer columns")
     try:
         learn, outside = partial(_best, rows, _covariances(rows, asked), asked), partial(_log_likelihood_outside, asked)
-        best: FactorsRun = asked.best(k, sizes, judge, rows, learn, outside, "factors")
+        best: FactorsRun = asked.best(rows, learn, outside)
         return best
     finally:
         watch.close()
@@ -258,7 +253,15 @@ def _ways(moments: FactorMoments, asked: _Asked) -> tuple[list[FactorWay], bool]
 
     def places() -> Iterator[Array]:
         if asked.start is not None:
-            yield moments.clip(np.log(_noise_at(asked.start, asked.columns) / moments.given.scale**2))
+            given = [asked.start.get(c, np.nan) for c in asked.columns] if isinstance(asked.start, Mapping) else asked.start
+            try:
+                noise = np.asarray(given, np.float64)
+            except (TypeError, ValueError):
+                noise = np.zeros(0)
+            width = len(asked.columns)
+            if noise.shape != (width,) or not (np.isfinite(noise) & (noise > 0.0)).all():
+                raise FitError(f"a start is the noise of each column, {width} variances above 0, not {asked.start!r}")
+            yield moments.clip(np.log(noise / moments.given.scale**2))
             return
         for i, seed in enumerate(np.random.SeedSequence(asked.seed).spawn(n)):
             yield moments.random(np.random.default_rng(seed)) if i else moments.first()
@@ -267,18 +270,6 @@ def _ways(moments: FactorMoments, asked: _Asked) -> tuple[list[FactorWay], bool]
         way.climb(asked.max_iter, asked.tol, lambda: asked.watch.check(f"{moments.k} factors, start {i + 1}"))
 
     return from_starts(places(), n, asked.watch, lambda logs: FactorWay.at(moments, logs), climb)
-
-
-def _noise_at(start: Any, columns: Sequence[str]) -> Array:
-    """The noise to begin with, in the order of the columns."""
-    given = [start.get(c, np.nan) for c in columns] if isinstance(start, Mapping) else start
-    try:
-        noise = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        noise = np.zeros(0)
-    if noise.shape != (len(columns),) or not (np.isfinite(noise) & (noise > 0.0)).all():
-        raise FitError(f"a start is the noise of each column, {len(columns)} variances above 0, not {start!r}")
-    return noise
 
 
 def _run(moments: FactorMoments, ways: list[FactorWay], asked: _Asked) -> FactorsRun:
@@ -297,18 +288,15 @@ def _run(moments: FactorMoments, ways: list[FactorWay], asked: _Asked) -> Factor
     for column, mean, own, v in zip(given.names, given.mean, loadings, noise, strict=True):
         cpd = ConditionalGaussian(Real(column), hidden, np.asarray(mean), own, np.asarray(v))
         cpds[column] = with_common_noise(cpd, first=column == given.names[0]) if asked.spherical else cpd
-    model = _network(cpds, given.weight, names, asked)
-    optima = tuple(StartResult(w.point.objective, len(w.trace), w.converged, None) for w in ways)
-    facts = (optima, None, given.weight, names, asked.columns, asked.spherical)
-    return FactorsRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(w.trace) for w in ways))
-
-
-def _network(cpds: dict[str, Any], weight: float, names: tuple[str, ...], asked: _Asked) -> BayesNet:
     dag = Dag({n: list(cpd.parents) for n, cpd in cpds.items()})
     variables: dict[str, Variable] = {n: cpd.child for n, cpd in cpds.items()}
     what = "probabilistic PCA" if asked.spherical else "factor analysis"
-    info = f"{what} of {weight:,.10g} rows, maximum likelihood{conventions_in_words(names, rotations(dag, variables, names))}"
-    return BayesNet.of(dag, variables, cpds, fit_info=info, incomplete=True, hidden=names)
+    by = f"maximum likelihood{conventions_in_words(names, rotations(dag, variables, names))}"
+    info = f"{what} of {given.weight:,.10g} rows, {by}"
+    model = BayesNet.of(dag, variables, cpds, fit_info=info, incomplete=True, hidden=names)
+    optima = tuple(StartResult(w.point.objective, len(w.trace), w.converged, None) for w in ways)
+    facts = (optima, None, given.weight, names, asked.columns, asked.spherical)
+    return FactorsRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(w.trace) for w in ways))
 
 
 def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
@@ -323,7 +311,7 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
     problem = replace(problem, spherical=asked.columns if asked.spherical else ())
 
     def climb(i: int, way: Climb) -> None:
-        way.run(asked.tol, asked.max_iter, asked.watching(i, f"{k} factors"), Squarem())
+        way.run(asked.tol, asked.max_iter, asked.watching(i, k), Squarem())
 
     thetas = problem.beginnings(None, asked.starts, asked.seed)
     climbs, stopped = from_starts(

@@ -3,7 +3,7 @@ its states."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -22,7 +22,6 @@ from suffice.incomplete.components import Theta
 from suffice.incomplete.first_slices import checked_first
 from suffice.learning.chains.chain_covariance import StateProblem, StateStarts, permute_states, permuted_statistic
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences
-from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.climb import Climb, EmMethod, em_method_of, evaluate
 from suffice.learning.incomplete.starts import FEW
 from suffice.learning.mixture_setup import Diagonal, Full, Kind, Spherical, Tied, groups
@@ -219,32 +218,29 @@ def hmm(
     """
     unless: dict[str, Any] = {"name": "state", "sticky": 0.0, "tol": 1e-6, "max_iter": 500}
     own, budget = options_of("hmm", options, HmmOptions, without=["checkpoint"], old=["accelerate"], **unless)
-    name, method, sticky = own["name"], em_method_of(own), own["sticky"]
+    method, sticky = em_method_of(own), own["sticky"]
     rows = checked_sequences(sequences)
-    sizes = latent_run.checked_sizes(k, rows.n_rows, "states", "steps")
-    tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
-    judge = latent_run.checked_judge(choose, "states")
-    if len(sizes) > 1 and start is not None:
-        raise FitError("a start has a number of states of its own: give k as that number")
-    kinds, others = _kinds(covariance, families, rows, name)
+    common = latent_run.check_asked(own, k, choose, starts, start, seed, rows.n_rows, "states", "steps", True)
+    kinds, others = _kinds(covariance, families, rows, own["name"])
     how = {"prior": prior, "estimate": estimate, "first": checked_first(own["first"]), "threads": budget.threads}
     how["room"] = budget.room
     if isinstance(sticky, bool) or not isinstance(sticky, (int, float, np.number)) or not 0.0 <= float(sticky) < np.inf:
         raise FitError(f"sticky is a number of imagined steps from 0 up, not {sticky!r}")
-    if isinstance(judge, HeldOut) and rows.n_sequences < judge.folds and not isinstance(k, (int, np.integer)):
+    judge = common["judge"]
+    if isinstance(judge, HeldOut) and rows.n_sequences < judge.folds and common["several"]:
         raise FitError(
             f"HeldOut(folds={judge.folds}) holds out whole sequences, and there {'is' if rows.n_sequences == 1 else 'are'} "
             f"only {rows.n_sequences}: choose by BIC(), AIC() or ICL(), take fewer folds, or cut the sequences by a column, "
             f"by=..."
         )
-    watch = budget.watch("hmm")
-    task = _HmmTask(name, starts, start, seed, tol, max_iter, watch, kinds, others, float(sticky), how, method)
+    common["watch"] = watch = budget.watch("hmm")
+    task = _HmmTask(**common, kinds=kinds, families=others, sticky=float(sticky), how=how, method=method)
 
     def outside(train: Sequences, test: Sequences, k: int) -> float:
         return _learn(train, k, task)[0].model.log_likelihood(test)
 
     try:
-        best: HmmRun = task.best(k, sizes, judge, rows, partial(_learn, rows, task=task), outside, "states")
+        best: HmmRun = task.best(rows, partial(_learn, rows, task=task), outside)
         return best
     finally:
         watch.close()
@@ -275,15 +271,12 @@ def _kinds(covariance: Any, families: Any, rows: Sequences, name: str) -> tuple[
 def _learn(rows: Sequences, k: int, task: _HmmTask) -> tuple[HmmRun, bool]:
     """The best model of k states, and whether it was stopped before its end."""
     problem, hidden = _problem(rows, k, task)
-    climbs, stopped = task.climbs(
-        Climb,
-        problem,
-        f"{k} states",
-        partial(_start_at, task.start, problem, hidden),
-        lambda: StateStarts(problem, hidden, task.kinds, task.seed).draw,
-        one=k == 1,
-        method=task.method,
-    )
+    begin = partial(_start_at, task.start, problem, hidden)
+
+    def draws() -> Callable[[int, np.random.Generator], Theta]:
+        return StateStarts(problem, hidden, task.kinds, task.seed).draw
+
+    climbs, stopped = task.climbs(Climb, problem, k, begin, draws, method=task.method)
     if all(c.stopped for c in climbs):
         raise FitError(
             f"all {len(climbs)} starts of {k} states collapsed: {climbs[0].stopped}; use fewer states, a prior, for instance "

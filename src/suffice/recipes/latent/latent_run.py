@@ -15,6 +15,7 @@ from suffice.errors import FitError, Sentence, listing, note, quantity
 from suffice.errors.remedies import in_python
 from suffice.families.protocol.family import Array, frame
 from suffice.iteration import Progress, Run
+from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.climb import Climb, EmMethod, Point, evaluate, from_starts
 from suffice.limits import Limits
 from suffice.output.display import OneTable
@@ -94,17 +95,12 @@ class Choices(OneTable, tuple[Choice, ...]):
         return frame({name: [getattr(c, name) for c in self] for name in Choice._fields})
 
 
-def checked_judge(choose: Any, what: str, *, classes: bool = True) -> Any:
-    """What to choose by, BIC where nothing is said; `what` is chosen, in the plural. ICL is for `classes` and states."""
-    judge = BIC() if choose is None else choose
-    if not (isinstance(judge, (ICL, HeldOut) if classes else HeldOut) or hasattr(judge, "price")):
-        overlap = ", ICL()" if classes else ""
-        raise FitError(f"the number of {what} is chosen by BIC(), AIC(){overlap} or HeldOut(folds=5), not {choose!r}")
-    return judge
-
-
-def checked_sizes(k: Any, n_rows: int, what: str, rows: str) -> list[int]:
-    """The numbers of classes or states to try, each at most the number of rows."""
+def check_asked(
+    own: Mapping[str, Any], k: Any, choose: Any, starts: Any, start: Any, seed: Any, n_rows: int, what: str, rows: str, icl: bool
+) -> dict[str, Any]:
+    """What is asked of every learner of something hidden, in the fields of `LatentTask`: the numbers of classes, states or
+    factors (`what`) to try, each at most that of the rows, what to choose by, BIC where nothing is said, and how to climb.
+    Classes and states have an `icl`, and a start has their number."""
     several = list(k) if isinstance(k, Iterable) and not isinstance(k, str) else [k]
     for size in several:
         if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or size < 1:
@@ -113,7 +109,16 @@ def checked_sizes(k: Any, n_rows: int, what: str, rows: str) -> list[int]:
             raise FitError(f"a number of {size:,} {what} needs at least as many {rows}, and there are {n_rows:,}")
     if not several:
         raise FitError(f"there is no number of {what} to choose among")
-    return list(dict.fromkeys(int(s) for s in several))
+    sizes = list(dict.fromkeys(int(s) for s in several))
+    tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
+    judge = BIC() if choose is None else choose
+    if not (isinstance(judge, (ICL, HeldOut) if icl else HeldOut) or hasattr(judge, "price")):
+        overlap = ", ICL()" if icl else ""
+        raise FitError(f"the number of {what} is chosen by BIC(), AIC(){overlap} or HeldOut(folds=5), not {choose!r}")
+    if icl and len(sizes) > 1 and start is not None:
+        raise FitError(f"a start has a number of {what} of its own: give k as that number")
+    numbers = {"several": not isinstance(k, (int, np.integer)), "sizes": sizes, "judge": judge, "seed": seed, "tol": tol}
+    return {"name": own["name"], "what": what, "starts": starts, "start": start, "max_iter": max_iter, **numbers}
 
 
 class LatentOptions(Limits, total=False):
@@ -132,6 +137,12 @@ class LatentTask:
     """What was asked, checked."""
 
     name: str
+    what: str
+    """What is hidden, in the plural."""
+    several: bool
+    """Whether the best of several numbers of them is wanted."""
+    sizes: list[int]
+    judge: Any
     starts: int
     start: Any
     seed: int
@@ -139,25 +150,24 @@ class LatentTask:
     max_iter: int
     watch: Progress[Any]
 
-    def watching(self, i: int, what: str) -> Callable[[Climb], None]:
+    def watching(self, i: int, k: int) -> Callable[[Climb], None]:
         """Look at the clock after each iteration from the i-th start, and show how far it is."""
-        return lambda way: self.watch.check(f"{what}, start {i + 1}, iteration {len(way.trace)}: {way.point.objective:,.3f}")
+        said = f"{k} {self.what}, start {i + 1}"
+        return lambda way: self.watch.check(f"{said}, iteration {len(way.trace)}: {way.point.objective:,.3f}")
 
     def climbs(
         self,
         kind: type[Climb],
         problem: Any,
-        what: str,
+        k: int,
         begin: Callable[[], Any],
         draws: Callable[[], Callable[[int, np.random.Generator], Any]],
-        *,
-        one: bool,
         collapse: type[Sentence] = FitError,
         method: EmMethod | None = None,
     ) -> tuple[list[Climb], bool]:
         """EM from every start, and whether it was stopped before the end: `begin` gives the start that was asked for, `draws` how
-        the i-th is drawn. Of `one` class or state there is one optimum."""
-        n = 1 if self.start is not None or one else self.starts
+        the i-th is drawn."""
+        n = 1 if self.start is not None or k == 1 else self.starts  # one class or state has one optimum
 
         def places() -> Iterator[Callable[[], Any]]:
             if self.start is not None:
@@ -169,7 +179,7 @@ class LatentTask:
 
         def climb(i: int, way: Climb) -> None:
             way.point = evaluate(problem, way.point.parameters())
-            way.run(self.tol, self.max_iter, self.watching(i, what), method)
+            way.run(self.tol, self.max_iter, self.watching(i, k), method)
 
         def at(place: Callable[[], Any]) -> Climb:
             return kind(problem, Point(place, None, -np.inf, -np.inf))
@@ -177,32 +187,23 @@ class LatentTask:
         climbs, stopped = from_starts(places(), n, self.watch, at, climb, collapse)
         return [c for c in climbs if c.trace or c.stopped], stopped
 
-    def best(
-        self,
-        k: Any,
-        sizes: Sequence[int],
-        judge: Any,
-        rows: Any,
-        learn: Callable[[int], tuple[Any, bool]],
-        outside: Callable[[Any, Any, int], float],
-        what: str,
-    ) -> Any:
-        """The run of a number k of classes, states or factors, or the best of several, with how they compare. `learn` gives the
-        run of a number, and whether it was stopped before its end; a number at which all starts collapse is out. Of rows, or
-        sequences, that are held out, `outside(train, test, k)` is ln p under what those outside their fold teach."""
-        if isinstance(k, (int, np.integer)):
-            return learn(sizes[0])[0]
-        found, choices = dict[int, Any](), list[Choice]()
-        for size in sizes:
+    def best(self, rows: Any, learn: Callable[[int], tuple[Any, bool]], outside: Callable[[Any, Any, int], float]) -> Any:
+        """The run of the number of classes, states or factors that is asked for, or the best of several, with how they compare.
+        `learn` gives the run of a number, and whether it was stopped before its end; a number at which all starts collapse is
+        out. Of rows, or sequences, held out, `outside(train, test, k)` is ln p under what those outside their fold teach."""
+        if not self.several:
+            return learn(self.sizes[0])[0]
+        found, choices, what = dict[int, Any](), list[Choice](), self.what
+        for size in self.sizes:
             try:
                 run, stopped = learn(size)
                 if stopped and found:
                     note(f"stopped at {size} {what}: the number of {what} is the best of {listing(found)}")
                     break
-                if isinstance(judge, HeldOut):
-                    value = sum(outside(train, test, run.k) for train, test in rows.split(judge.folds, self.seed))
+                if isinstance(self.judge, HeldOut):
+                    value = sum(outside(train, test, run.k) for train, test in rows.split(self.judge.folds, self.seed))
                 else:
-                    value = run._value(judge)
+                    value = run._value(self.judge)
                 choices.append(Choice(size, value, run.log_likelihood, run.n_parameters, run.bic, run.icl))
                 found[size] = run
                 if stopped:

@@ -22,7 +22,6 @@ from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Array, Estimate
 from suffice.graphs import Dag
 from suffice.iteration import Packed
-from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.climb import Climb
 from suffice.learning.mixture_normals import NormalPart
 from suffice.learning.mixture_parts import (
@@ -235,33 +234,29 @@ def mixture(
     if "families" in own:
         tell_of_argument("families= of a mixture", "covariance=")
         covariance = own["families"]
-    name = own["name"]
     if isinstance(data, Statistics):
         raise DataError("a mixture is learned from rows, and statistics have none; give the data itself")
     rows = scan(data)
-    if name in rows.columns:
-        raise DataError(f"the data has a column {name!r}, too: give the hidden class another name, name='group'")
-    sizes, how = latent_run.checked_sizes(k, rows.n_rows, "classes", "rows"), checked_estimate(estimate)
-    tol, max_iter, seed, _ = checked_numbers(own["tol"], own["max_iter"], seed, starts)
-    judge = latent_run.checked_judge(choose, "classes")
-    if len(sizes) > 1 and start is not None:
-        raise FitError("a start has a number of classes of its own: give k as that number")
+    if own["name"] in rows.columns:
+        raise DataError(f"the data has a column {own['name']!r}, too: give the hidden class another name, name='group'")
+    common = latent_run.check_asked(own, k, choose, starts, start, seed, rows.n_rows, "classes", "rows", True)
+    how, most = checked_estimate(estimate), max(common["sizes"])
     n_numbers = sum(not isinstance(v, Finite) for v in rows.schema.values())
     states = sum(v.n_states for v in rows.schema.values() if isinstance(v, Finite))
-    need = 8.0 * COPIES * max(sizes) * (states + (n_numbers + 1) ** 2)
-    check_room(budget.room, need, f"a mixture of {max(sizes):,} classes", "take fewer classes or columns")
-    watch = budget.watch("mixture")
-    task = _MixtureTask(name, starts, start, seed, tol, max_iter, watch, covariance, as_prior(prior), how, budget.threads)
-    asked = {"k": sizes, "covariance": covariance, "prior": prior, "estimate": estimate, "starts": starts, "start": start}
-    asked |= {"seed": seed, "tol": tol, "max_iter": max_iter, "choose": judge}
+    need = 8.0 * COPIES * most * (states + (n_numbers + 1) ** 2)
+    check_room(budget.room, need, f"a mixture of {most:,} classes", "take fewer classes or columns")
+    common["watch"] = watch = budget.watch("mixture")
+    task = _MixtureTask(**common, covariance=covariance, prior=as_prior(prior), how=how, threads=budget.threads)
+    asked = {"k": task.sizes, "covariance": covariance, "prior": prior, "estimate": estimate, "starts": starts, "start": start}
+    asked |= {"seed": task.seed, "tol": task.tol, "max_iter": task.max_iter, "choose": task.judge}
     try:
         with checkpoint_of(budget.checkpoint, "mixture", rows, asked) as watch.memory:
-            table = _table(rows, start, budget.room) if isinstance(k, (int, np.integer)) else _table(rows)
+            table = _table(rows) if task.several else _table(rows, start, budget.room)
 
             def outside(train: Data, test: Data, k: int) -> float:
                 return _learn(_table(train.hold()), k, task)[0]._held_out(test)
 
-            run: MixtureRun = task.best(k, sizes, judge, rows, partial(_learn, table, task=task), outside, "classes")
+            run: MixtureRun = task.best(rows, partial(_learn, table, task=task), outside)
             watch.memory.finish()
             return run
     finally:
@@ -282,14 +277,20 @@ def _learn(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun, 
     mixture = replace(made, components=replace(made.components, threads=task.threads))
 
     def begin() -> ClassParameters:
-        return _start_at(task.start, mixture) if isinstance(task.start, MixtureRun) else given_start(task.start, mixture)
+        run = task.start
+        if not isinstance(run, MixtureRun):
+            return given_start(run, mixture)
+        if run.k != k or dict(run._variables) != dict(mixture.variables):
+            words = f"{run.k} classes and the columns {listing(run._variables)}"
+            raise FitError(f"the run to start from has {words}; they must agree")
+        return start_at(mixture, run.weights, run.columns, run.means, run.covariances, {**run.probs, **run.rates})
 
     def draws() -> Callable[[int, np.random.Generator], ClassParameters]:
         starts = MixtureStarts(mixture, task.seed)
         return lambda i, rng: starts.draw(rng, i % 2 == 0)
 
     try:
-        climbs, stopped = task.climbs(_Drawn, mixture, f"{k} classes", begin, draws, one=k == 1, collapse=CollapsedClass)
+        climbs, stopped = task.climbs(_Drawn, mixture, k, begin, draws, CollapsedClass)
     except CollapsedClass as collapse:
         raise _all_collapsed(1, str(collapse), mixture) from None
     if all(c.stopped for c in climbs):
@@ -305,13 +306,6 @@ class _Drawn(Climb):
         if self.point.statistic is None and packed[0]["cuts"][1:]:
             self.point = self.point._replace(parameters=self.point.parameters())
         return super().restore(packed)
-
-
-def _start_at(run: MixtureRun, mixture: MixtureProblem) -> ClassParameters:
-    if run.k != mixture.hidden.n_states or dict(run._variables) != dict(mixture.variables):
-        words = f"{run.k} classes and the columns {listing(run._variables)}"
-        raise FitError(f"the run to start from has {words}; they must agree")
-    return start_at(mixture, run.weights, run.columns, run.means, run.covariances, {**run.probs, **run.rates})
 
 
 def _all_collapsed(n: int, why: str, mixture: MixtureProblem) -> FitError:

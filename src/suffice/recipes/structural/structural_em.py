@@ -271,21 +271,21 @@ def structural_em(
     task = replace(_task(data, hidden, known, budget.threads), families=regressions, room=budget.room)
     width = sum(4.0 if isinstance(v, Finite) else 8.0 for v in task.variables.values()) + 8.0
     check_room(budget.room, width * task.rows.n_rows, "the rows of structural EM", "take fewer columns or rows")
+    rules = constraints
+    lost = [n for n, v in task.variables.items() if isinstance(v, NotNormal) and not v.whole and task.rows.missing.get(n)]
+    below = [n for n, v in task.variables.items() if isinstance(v, Real) or n in task.families]
+    if lost and below:
+        note(f"numbers of which cells are missing, and that are neither normal nor counts, have no children: {listing(lost)}")
+        own_rules = Forbid(*((number, child) for number in lost for child in below if child != number))
+        rules = own_rules if constraints is None else constraints + own_rules
     # statistics that speak of the variables, and say nothing: what is expected takes their place in each round
     needs = {v: family_of(v, []).needs(v, []) for v in task.variables.values()}
     blank = [
         Counts((v,), np.zeros(v.n_states)) if isinstance(v, Finite) else nothing([v.name]).deriving(request.derived)
         for v, request in needs.items()
     ]
-    problem = search_problem(
-        Statistics(blank, task.rows.weight, task.variables.values()),
-        score,
-        _without_lost_parents(task, constraints),
-        budget,
-        seed=seed,
-        what="structural EM",
-        regressions=regressions,
-    )
+    said = Statistics(blank, task.rows.weight, task.variables.values())
+    problem = search_problem(said, score, rules, budget, seed=seed, what="structural EM", regressions=regressions)
     integrated = lost_numbers(problem, task.rows.missing)
     if isinstance(chosen, GES):  # else it would be said after the first graph, which is none of its own
         chosen.refuse_regressions(problem)
@@ -346,28 +346,15 @@ def said_once() -> Iterator[None]:
         yield
 
 
-def _without_lost_parents(task: Task, constraints: Constraints | None) -> Constraints | None:
-    """The constraints, and that numbers which are neither normal nor counts, and of which cells are missing, have no children."""
-    lost = [n for n, v in task.variables.items() if isinstance(v, NotNormal) and not v.whole and task.rows.missing.get(n)]
-    below = [n for n, v in task.variables.items() if isinstance(v, Real) or n in task.families]
-    if not lost or not below:
-        return constraints
-    note(f"numbers of which cells are missing, and that are neither normal nor counts, have no children: {listing(lost)}")
-    own = Forbid(*((number, child) for number in lost for child in below if child != number))
-    return own if constraints is None else constraints + own
-
-
 def _check_method(method: Any) -> Method:
-    if method is None:
-        return HillClimb()
-    if isinstance(method, type) or not hasattr(method, "run"):
+    chosen: Method = HillClimb() if method is None else method
+    if isinstance(chosen, type) or not hasattr(chosen, "run"):
         raise FitError(f"a method is an object such as HillClimb(), Tabu(), Orders() or Exact(), not {method!r}")
     if isinstance(method, (PC, MMHC)):
         raise FitError(
             f"{type(method).__name__} tests independence in rows, and expected statistics would pass for more rows "
             f"than were seen; structural EM takes methods that work on scores: {BY_SCORES}"
         )
-    chosen: Method = method
     return chosen
 
 

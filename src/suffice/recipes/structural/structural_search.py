@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -210,7 +210,14 @@ class StructuralSearch:
 
     def _bar(self, error: FitError, dag: Dag, state: _RoundState | None) -> None:
         """Leave a family out from now on, and with it those that have more parents, since these leave less variance still."""
-        names, child = self.problem.names, self._culprit(error, dag, state)
+        names, child = self.problem.names, None
+        if isinstance(error, NoEstimate):
+            child = error.node
+        elif state is not None and state.problem is not None:  # the new one that gained most, as one without variance does
+            new = [n for n in dag.nodes if set(dag.parents(n)) - set(state.model.dag.parents(n))]
+            parents, scores = dict(zip(names, self._numbers_of(dag), strict=True)), state.problem.scores
+            gain = {n: scores.family(i := names.index(n), parents[n]) - scores.family(i, ()) for n in new}
+            child = max(gain, key=lambda n: gain[n], default=None)
         if child is None or not (above := dag.parents(child)):
             raise error
         family = names.index(child), frozenset(names.index(p) for p in above)
@@ -221,17 +228,6 @@ class StructuralSearch:
         if two_numbers and child not in self.problem.families:  # they determine each other
             self.barred[next(iter(family[1])), frozenset({family[0]})] = None
         self.left_out[child, frozenset(above)] = None
-
-    def _culprit(self, error: FitError, dag: Dag, state: _RoundState | None) -> str | None:
-        """The node that has collapsed; where that is not said, the new one that gained most, as one without variance does."""
-        if isinstance(error, NoEstimate):
-            return error.node
-        if state is None or state.problem is None:
-            return None
-        new = [n for n in dag.nodes if set(dag.parents(n)) - set(state.model.dag.parents(n))]
-        parents, scores = dict(zip(self.problem.names, self._numbers_of(dag), strict=True)), state.problem.scores
-        gain = {n: scores.family(i := self.problem.names.index(n), parents[n]) - scores.family(i, ()) for n in new}
-        return max(gain, key=lambda n: gain[n], default=None)
 
     def _take(self, k: int, state: _RoundState) -> None:
         dag = state.model.dag
@@ -276,7 +272,15 @@ class StructuralSearch:
             return self._without_barred(self._with_all_variables(dag))
         if not self.task.hidden:
             return self._first_graph()
-        return self._without_barred(self.problem.dag(_draw_links(self.problem, self.task.hidden, k)))
+        # Links from hidden to observed variables: in the first start each observed one has a hidden parent, then half of them do.
+        problem, rng = self.problem, np.random.default_rng([self.problem.seed, k, 1])
+        top, parents = [names.index(n) for n in self.task.hidden], problem.rules.start()
+        for i in range(problem.n):
+            h = int(rng.choice(top))
+            room = len(parents[i]) < problem.rules.max_parents[i] and problem.rules.allowed[i, h]
+            if i not in top and h not in parents[i] and room and (k == 0 or rng.random() < 0.5):
+                parents[i] = tuple(sorted((*parents[i], h)))
+        return self._without_barred(problem.dag(parents))
 
     def _with_all_variables(self, dag: Dag) -> Dag:
         return Dag({n: dag.parents(n) if n in dag else () for n in self.problem.names})
@@ -334,8 +338,14 @@ class StructuralSearch:
 
     def _is_allowed(self, dag: Dag) -> bool:
         """Whether a graph keeps the constraints and has the method's own shape; one to start with need not."""
-        kept = self.problem.constraints is None or not self.problem.constraints.check(dag)
-        return kept and _of_shape(self.options.method, dag)
+        kept, method = self.problem.constraints is None or not self.problem.constraints.check(dag), self.options.method
+        others = [n for n in dag.nodes if n != getattr(method, "target", None)]
+        if isinstance(method, TAN):
+            below = all(method.target in dag.parents(n) and len(dag.parents(n)) <= 2 for n in others)
+            return kept and below and not dag.parents(method.target)
+        if isinstance(method, ChowLiu):
+            return kept and all(len(dag.parents(n)) <= (n != method.root) for n in others)
+        return kept
 
     def _without_idle(self, dag: Dag) -> Dag:
         """The graph without the links of hidden variables that have a single one. Such a link explains nothing, but what is
@@ -397,18 +407,16 @@ class StructuralSearch:
         return model.with_covariance(partial(covariance_at, climb.problem, climb.point.parameters))
 
     def _state(self, climb: Climb) -> _RoundState:
-        state = _RoundState(self._model(climb), climb.point.log_likelihood)
-        state.score = self._score(state)
-        return state
-
-    def _score(self, state: _RoundState) -> float:
-        """The observed score: exact for penalised likelihoods, else by Cheeseman & Stutz, which needs what is expected."""
-        model, weight = state.model, self.task.rows.weight
+        """A network with its observed score: exact for penalised likelihoods, else by Cheeseman & Stutz from what is expected."""
+        model, log_likelihood = self._model(climb), climb.point.log_likelihood
+        state = _RoundState(model, log_likelihood)
         if self.penalised:
-            return state.log_likelihood - float(self.problem.score.price(weight)) * model.n_parameters
-        total = self._expect(state).scores.total(self._numbers_of(model.dag))
-        seen = self._expected_statistics(model.dag, state)
-        return total + state.log_likelihood - log_likelihood_of(model, seen, state.expected)
+            state.score = log_likelihood - float(self.problem.score.price(self.task.rows.weight)) * model.n_parameters
+        else:
+            total = self._expect(state).scores.total(self._numbers_of(model.dag))
+            seen = self._expected_statistics(model.dag, state)
+            state.score = total + log_likelihood - log_likelihood_of(model, seen, state.expected)
+        return state
 
     def _numbers_of(self, dag: Dag) -> list[tuple[int, ...]]:
         number = {name: i for i, name in enumerate(self.problem.names)}
@@ -423,17 +431,6 @@ class StructuralSearch:
         return self._model(self._run_em(problem, problem.parameters({n: model[n] for n in model}), None if finished else 1))
 
 
-def _of_shape(method: Any, dag: Dag) -> bool:
-    """Whether a graph is one that the method can find, where that is a matter of shape."""
-    others = [n for n in dag.nodes if n != getattr(method, "target", None)]
-    if isinstance(method, TAN):
-        below = all(method.target in dag.parents(n) and len(dag.parents(n)) <= 2 for n in others)
-        return below and not dag.parents(method.target)
-    if isinstance(method, ChowLiu):
-        return all(len(dag.parents(n)) <= (n != method.root) for n in others)
-    return True
-
-
 def _above(score: float, other: float) -> bool:
     """Whether a score is higher by more than rounding."""
     return score > other + (TIE * (1.0 + abs(other)) if np.isfinite(other) else 0.0)
@@ -443,16 +440,3 @@ def _scored_as(problem: Problem, progress: Progress[Any]) -> Problem:
     """The same problem under another clock, with what its scores know already."""
     problem.scores.watch = lambda what="scoring parent sets": progress.check(what)
     return problem.under(progress=progress)
-
-
-def _draw_links(problem: Problem, hidden: Sequence[str], k: int) -> list[tuple[int, ...]]:
-    """Links from hidden to observed variables: in the first start each observed one has a hidden parent, then half of them do."""
-    rng = np.random.default_rng([problem.seed, k, 1])
-    top = [problem.names.index(n) for n in hidden]
-    parents = problem.rules.start()
-    for i in range(problem.n):
-        h = int(rng.choice(top))
-        room = len(parents[i]) < problem.rules.max_parents[i] and problem.rules.allowed[i, h]
-        if i not in top and h not in parents[i] and room and (k == 0 or rng.random() < 0.5):
-            parents[i] = tuple(sorted((*parents[i], h)))
-    return parents
