@@ -12,7 +12,7 @@ from typing import Any
 from suffice.cli.arguments import ARROWS, Options, option_of, refuse
 from suffice.cli.question import read_settings
 from suffice.errors import FormatError, SufficeError, say
-from suffice.formats import NAMES, load, read
+from suffice.formats import NAMES, load, read, write
 from suffice.formats.registry import is_model_file
 from suffice.graphs import Dag
 from suffice.models.chain import Chain
@@ -98,8 +98,6 @@ def settings_of(bn: Any, words: Sequence[str], option: str) -> dict[str, Any]:
 
 def write_model(model: Any, out: str | None, spent: str) -> None:
     """Write a model, if there is a place for it, and say so."""
-    from suffice.formats import write
-
     if out is None:
         return
     write(model, out)
