@@ -8,10 +8,9 @@ import tempfile
 import pyarrow
 
 from suffice import load
-from suffice.formats.bundled import TABLES, path_of
 from suffice.formats.grammar.finite_network import many_parents
 from suffice.formats.grammar.tokens import IDENTIFIER, Spelling, quote, show
-from suffice.formats.registry import holds, is_model_file, json_of, model_in, writable
+from suffice.formats.registry import TABLES, holds, is_model_file, json_of, model_in, path_of, writable
 from suffice.formats.rows import write_stream
 from suffice.formats.xml import identifiers
 from suffice.variables import Finite
