@@ -42,7 +42,7 @@ def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
 @cache
 def messages() -> tuple[str, ...]:
     """The texts of all modules but docstrings, with 'NAME' or NAME where something is filled in, and those within ways out."""
-    said = (tree for path, tree in trees().items() if path.name not in ("svg.py", "drawing.py"))  # whose texts are for pictures
+    said = (tree for path, tree in trees().items() if path.name not in ("shapes.py", "drawing.py"))  # whose texts are for pictures
     return tuple(text for tree in said for text in (*_texts(tree), *_within(tree)))
 
 
@@ -162,7 +162,7 @@ PYTHON_ONLY = {
     *(f"recipes/latent/{n}.py" for n in ("factors", "hmm", "mixture")),
     *(f"learning/{n}.py" for n in ("gradient", "graph_score", "complete/lms", "complete/plates", "complete/project")),
     *(f"models/{n}.py" for n in ("bde", "undirected/features", "estimates/updated")),
-    "graphs/text.py", "structure/order_mcmc.py", "pictures/svg.py",
+    "graphs/text.py", "structure/order_mcmc.py", "pictures/shapes.py",
 }  # fmt: skip
 """Rooms and files whose messages no command can meet, as none calls them so; `cli` speaks of options anyway."""
 

@@ -100,7 +100,12 @@ def json_of(model: Any) -> str:
 
 def writable(path: str | PathLike[str], kind: str | None = None, variables: Iterable[Variable] = ()) -> Format:
     """The format of `path`. A place where no model could be written, or none of this `kind` or of these `variables`, is refused,
-    before work is done for it."""
+    before work is done for it.
+
+    >>> from suffice import Finite
+    >>> writable("model.bif", "bayes_net", [Finite("coin", ["head", "tail"])]).suffix
+    '.bif'
+    """
     place = Path(path)
     form = _format(place)
     if form.read_only:
@@ -117,7 +122,11 @@ def writable(path: str | PathLike[str], kind: str | None = None, variables: Iter
 
 
 def holds(path: str | PathLike[str], variables: Iterable[Variable]) -> None:
-    """Refuse a format that has no room for variables of these kinds, before work is done for it."""
+    """Refuse a format that has no room for variables of these kinds, before work is done for it.
+
+    >>> from suffice import Finite
+    >>> holds("model.bif", [Finite("coin", ["head", "tail"])])
+    """
     form = _format(Path(path))
     if form.finite:
         refuse_numbers(form, variables, path)
@@ -266,7 +275,11 @@ def table(name: str) -> Data:
 
 
 def path_of(bundled: Bundled) -> str:
-    """The file of a bundled network or table."""
+    """The file of a bundled network or table.
+
+    >>> path_of(TABLES["penguins"]).endswith("penguins.csv")
+    True
+    """
     return str(resources.files("suffice").joinpath("bundled", *bundled.file.split("/")))
 
 
