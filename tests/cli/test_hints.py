@@ -42,7 +42,8 @@ def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
 @cache
 def messages() -> tuple[str, ...]:
     """The texts of all modules but docstrings, with 'NAME' or NAME where something is filled in, and those within ways out."""
-    said = (tree for path, tree in trees().items() if path.name not in ("shapes.py", "drawing.py"))  # whose texts are for pictures
+    of_pictures = ("shapes.py", "drawing.py")
+    said = (tree for path, tree in trees().items() if path.name not in of_pictures)
     return tuple(text for tree in said for text in (*_texts(tree), *_within(tree)))
 
 
