@@ -42,7 +42,8 @@ def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
 @cache
 def messages() -> tuple[str, ...]:
     """The texts of all modules but docstrings, with 'NAME' or NAME where something is filled in, and those within ways out."""
-    said = (tree for path, tree in trees().items() if path.name not in ("svg.py", "drawing.py"))  # whose texts are for pictures
+    of_pictures = ("shapes.py", "drawing.py")
+    said = (tree for path, tree in trees().items() if path.name not in of_pictures)
     return tuple(text for tree in said for text in (*_texts(tree), *_within(tree)))
 
 
@@ -162,7 +163,7 @@ PYTHON_ONLY = {
     *(f"recipes/latent/{n}.py" for n in ("factors", "hmm", "mixture")),
     *(f"learning/{n}.py" for n in ("gradient", "graph_score", "complete/lms", "complete/plates")),
     *(f"models/{n}.py" for n in ("undirected/features",)),
-    "graphs/text.py", "structure/order_mcmc.py", "pictures/svg.py",
+    "graphs/text.py", "structure/order_mcmc.py", "pictures/shapes.py",
 }  # fmt: skip
 """Rooms and files whose messages no command can meet, as none calls them so; `cli` speaks of options anyway."""
 

@@ -10,7 +10,6 @@ from suffice import BIC, Dag, load
 from suffice.cli import inputs, models, words
 from suffice.cli.arguments import RowOptions, TextOptions
 from suffice.cli.commands.learn import independence_of, number_of, with_structure_prior
-from suffice.cli.fitting import has_lines
 from suffice.cli.labels import label_weights_of, transitions_of, windows_of
 from suffice.cli.question import read_question, read_settings
 
@@ -56,7 +55,7 @@ from suffice.cli.question import read_question, read_settings
             models.settings_of(load("asia"), ["smoke=yes", "lung=no, tub=[0.9, 0.1]"], "--do"),
             "{'smoke': 'yes', 'lung': 'no', 'tub': (0.9, 0.1)}",
         ),
-        ([has_lines("a -- b"), has_lines("asia")], "[True, False]"),
+        ([models.has_lines("a -- b"), models.has_lines("asia")], "[True, False]"),
         (
             read_question("P(a, b=yes | c=x, d=1.5, e=[0.2, 0.8])"),
             "WrittenQuestion(targets=('a', 'b'), states={'b': 'yes'}, given={'c': 'x', 'd': '1.5', 'e': (0.2, 0.8)})",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import suffice as sf
-from suffice.formats.bundled import NETWORKS, TABLES
+from suffice.formats.registry import NETWORKS, TABLES
 
 
 @pytest.mark.parametrize("name", NETWORKS)

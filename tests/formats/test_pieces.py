@@ -8,10 +8,9 @@ import tempfile
 import pyarrow
 
 from suffice import load
-from suffice.formats.bundled import TABLES, path_of
 from suffice.formats.grammar.finite_network import many_parents
 from suffice.formats.grammar.tokens import IDENTIFIER, Spelling, quote, show
-from suffice.formats.registry import holds, is_model_file, json_of, model_in, writable
+from suffice.formats.registry import is_model_file, json_of, model_in
 from suffice.formats.rows import write_stream
 from suffice.formats.xml import identifiers
 from suffice.variables import Finite
@@ -25,21 +24,9 @@ def test_json_of() -> None:
     assert json_of(load("asia"))[:40] == '{"suffice": "bayes_net", "version": 1, "'
 
 
-def test_writable() -> None:
-    assert writable("model.bif", "bayes_net", [Finite("coin", ["head", "tail"])]).suffix == ".bif"
-
-
-def test_holds() -> None:
-    holds("model.bif", [Finite("coin", ["head", "tail"])])
-
-
 def test_is_model_file() -> None:
     assert is_model_file("alarm.bif.gz") is True
     assert is_model_file("rows.csv") is False
-
-
-def test_path_of() -> None:
-    assert path_of(TABLES["penguins"]).endswith("penguins.csv") is True
 
 
 def test_many_parents() -> None:

@@ -4,8 +4,6 @@ of sequences: a casino whose die is sometimes loaded, and the river Nile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -30,6 +28,7 @@ from suffice.models.chain import Chain
 from suffice.models.divergence import kl
 from suffice.models.networks import BayesNet
 from suffice.output.display import text_table
+from suffice.output.terminal import working
 from suffice.recipes.missing.missingness import missingness
 from suffice.scores import BIC
 from suffice.structure.search import search
@@ -41,10 +40,8 @@ NEXT = """What to try next, on a table of your own (CSV or Parquet, a row per li
     suffice show network.json                    what was learned
     suffice query network.json "P(x | y=some)"   a question, x and y being columns"""
 
-Working = Callable[[str], AbstractContextManager[None]]
 
-
-def show_networks(n: int, seed: int, working: Working) -> None:
+def show_networks(n: int, seed: int) -> None:
     """Print the story of a network."""
     truth = load("alarm")
     print(f"ALARM watches patients: {len(truth)} variables, {len(truth.dag.edges)} edges, {truth.n_parameters} parameters.")
@@ -63,7 +60,7 @@ def show_networks(n: int, seed: int, working: Working) -> None:
     print(f"{unsupported} configurations of parents never occurred; bn[node].unsupported says which.\n")
     _ask(truth, bn)
     _gaps(truth, rows, seed)
-    _graph(truth, data, working)
+    _graph(truth, data)
     print(NEXT)
 
 
@@ -95,7 +92,7 @@ def _ask(truth: BayesNet, bn: BayesNet) -> None:
     print(f"All 37 marginals given these come from one junction tree; p(HYPOVOLEMIA=TRUE | ...) is {likely:.4f} among them.\n")
 
 
-def _graph(truth: BayesNet, data: Data, working: Working) -> None:
+def _graph(truth: BayesNet, data: Data) -> None:
     """Forget the graph, too, and learn it back."""
     print("Now forget the graph as well, and search for the one that the rows support best.\n")
     with working("searching"):
@@ -135,7 +132,7 @@ COLUMNS = ("level", "level_lower", "level_upper")
 DIE, ROLL = Finite("die", ["fair", "loaded"]), Finite("roll", list("123456"))
 
 
-def show_sequences(seed: int, working: Working) -> None:
+def show_sequences(seed: int) -> None:
     """Print the story of a casino and a river."""
     casino = Chain(
         "die[-1] -> die -> roll",
@@ -147,8 +144,8 @@ def show_sequences(seed: int, working: Working) -> None:
     rolls = sequences({"roll": list(ROLLS)}, variables={"roll": ROLL})
     with working("getting ready"):
         _decode_rolls(casino, rolls)
-    _learn_back(casino, seed, working)
-    _nile(working)
+    _learn_back(casino, seed)
+    _nile()
 
 
 def _decode_rolls(casino: Chain, rolls: Sequences) -> None:
@@ -161,7 +158,7 @@ def _decode_rolls(casino: Chain, rolls: Sequences) -> None:
     print(f"The best path has ln p = {path.log_prob[0]:.4f}. The next roll is a six with p = {sixes} (1, 2, 3 rolls ahead).\n")
 
 
-def _learn_back(casino: Chain, seed: int, working: Working) -> None:
+def _learn_back(casino: Chain, seed: int) -> None:
     """Forget the numbers, and learn them back from rolls alone."""
     drawn = casino.sample(100, 300, seed)
     evenings = sequences(drawn.drop_columns(["die"]), by="sequence", order="step", variables={"roll": ROLL})
@@ -182,7 +179,7 @@ def _learn_back(casino: Chain, seed: int, working: Working) -> None:
     print(f"of the truth {casino.log_likelihood(evenings):,.3f}.\n")
 
 
-def _nile(working: Working) -> None:
+def _nile() -> None:
     """Hidden numbers: a level that wanders, seen through noise."""
     flow = [float(x) for x in NILE.split()]
     years = sequences({"year": range(1871, 1971), "flow": flow}, order="year", variables={"flow": Real("flow")})

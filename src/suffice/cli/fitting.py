@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 from suffice.cli import inputs, models, words
-from suffice.cli.arguments import ARROWS, OF_GAPS, Options, note_unheard, refuse
+from suffice.cli.arguments import OF_GAPS, Options, note_unheard, refuse
 from suffice.errors import SufficeError, say
 from suffice.families.gathering import gather
 from suffice.formats import writable
@@ -69,29 +68,6 @@ def fit_template(given: Options) -> Chain:
     return chain
 
 
-def has_lines(graph: str) -> bool:
-    """Whether a text, or the file that it names, is a graph or a model without arrows."""
-    if models.is_model(graph) and not _has_arrows(graph):
-        return hasattr(models.model_of(graph), "graph")
-    return "--" in _text(graph) and not _has_arrows(_text(graph))
-
-
-def _has_arrows(text: str) -> bool:
-    return any(arrow in text for arrow in ARROWS)
-
-
-def _text(graph: str) -> str:
-    """The text of a graph, its own or that of the text file which it names; of the file of a model none."""
-    if "--" in graph or _has_arrows(graph):
-        return graph
-    if models.is_model(graph) or not Path(graph).is_file():
-        return ""
-    try:
-        return Path(graph).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SufficeError(f"{graph}: the graph cannot be read ({error})") from None
-
-
 def fit_undirected(given: Options) -> Any:
     """The Markov network of a graph, or of its interactions up to some order, that rows or statistics give."""
     _refuse_unheard(given, "markov_net")
@@ -125,7 +101,7 @@ def _model(graph: str, interactions: int | None, rows: Any) -> tuple[Any, Any]:
         return (
             Graph(list(combinations(names, 2)), nodes=names) if interactions is None else LogLinear.all(interactions, names)
         ), None
-    text = _text(graph)
+    text = models.lines_in(graph)
     if not text:
         raise SufficeError(
             f"there is no file {graph!r}, and it is not an undirected graph either; write one like 'a -- b; b -- c', or {EVERY!r}"

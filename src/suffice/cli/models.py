@@ -12,7 +12,7 @@ from typing import Any
 from suffice.cli.arguments import ARROWS, Options, option_of, refuse
 from suffice.cli.question import read_settings
 from suffice.errors import FormatError, SufficeError, say
-from suffice.formats import NAMES, load, read
+from suffice.formats import NAMES, load, read, write
 from suffice.formats.registry import is_model_file
 from suffice.graphs import Dag
 from suffice.models.chain import Chain
@@ -41,10 +41,29 @@ def graph_of(text: str) -> tuple[Any, Any]:
         return (model.template if isinstance(model, Chain) else model.dag), model
     if not Path(text).is_file():
         raise SufficeError(f"there is no file {text!r}, and it is not a graph either; write a graph like 'a -> b; b -> c'")
+    return Dag(_graph_text(text)), None
+
+
+def has_lines(graph: str) -> bool:
+    """Whether a text without arrows, or the file that it names, is a graph or a model without arrows."""
+    if is_model(graph):
+        return hasattr(model_of(graph), "graph")
+    text = lines_in(graph)
+    return "--" in text and not any(arrow in text for arrow in ARROWS)
+
+
+def lines_in(graph: str) -> str:
+    """The text of an undirected graph, its own or that of the text file which it names; of the file of a model none."""
+    if "--" in graph or any(arrow in graph for arrow in ARROWS):
+        return graph
+    return "" if is_model(graph) or not Path(graph).is_file() else _graph_text(graph)
+
+
+def _graph_text(path: str) -> str:
     try:
-        return Dag(Path(text).read_text("utf-8-sig")), None
+        return Path(path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise SufficeError(f"{text}: the graph cannot be read ({error})") from None
+        raise SufficeError(f"{path}: the graph cannot be read ({error})") from None
 
 
 def is_model(text: str) -> bool:
@@ -98,8 +117,6 @@ def settings_of(bn: Any, words: Sequence[str], option: str) -> dict[str, Any]:
 
 def write_model(model: Any, out: str | None, spent: str) -> None:
     """Write a model, if there is a place for it, and say so."""
-    from suffice.formats import write
-
     if out is None:
         return
     write(model, out)

@@ -105,7 +105,7 @@ def explore(
 def _model(shelf: Shelf, model: Any, name: str) -> HeldModel:
     if not isinstance(model, (str, Path)):
         return shelf.add_model(model, name, Origin(f"# {name}: the network that was passed to explore", None))
-    from suffice.formats.bundled import NAMES
+    from suffice.formats.registry import NAMES
 
     text = str(model)
     return (

@@ -222,7 +222,7 @@ class Shelf:
 
 def bundled_model(shelf: Shelf, name: str) -> HeldModel:
     """Hold a network that comes with the package."""
-    from suffice.formats.bundled import NAMES, load
+    from suffice.formats.registry import NAMES, load
 
     if name not in NAMES:
         raise ModelError(f"there is no bundled network {name!r}; there are {', '.join(NAMES)}")

@@ -3,7 +3,6 @@
 May use models and all below them. Start with `registry`; then `bif`, a format of text, and `json/model`, our own.
 """
 
-from suffice.formats.bundled import NAMES, TABLES, load, networks, path_of, table, tables
-from suffice.formats.registry import holds, read, writable, write
+from suffice.formats.registry import NAMES, TABLES, holds, load, networks, path_of, read, table, tables, writable, write
 
 __all__ = ["NAMES", "TABLES", "holds", "load", "networks", "path_of", "read", "table", "tables", "writable", "write"]

@@ -136,7 +136,10 @@ def shapes_of(picture: Scene) -> Shapes:
     by_name = {node.name: node for node in picture.nodes}
     sizes, above = outline(picture)
     at = lay_out(sizes, above)
-    groups = [_edge(edge, at) for edge in sorted(picture.edges, key=lambda e: (e.tail, e.head))]
+    groups: list[tuple[str, tuple[Piece, ...]]] = []
+    for edge in sorted(picture.edges, key=lambda e: (e.tail, e.head)):
+        title = edge.title or f"{edge.tail} {'->' if edge.arrow else '--'} {edge.head}"
+        groups.append((title, _routes(path_of(edge, at), edge.style, width_of(edge.strength), edge.arrow)))
     groups += [(node_title(by_name[name]), tuple(_node(by_name[name], at.box(name)))) for name in sizes]
     return _with_legend(picture, groups, at.bounds)
 
@@ -148,13 +151,6 @@ def node_title(node: PictureNode) -> str:
         for bar in node.bars
     ]
     return "\n".join([node.heading or node.name, *node.lines, *bars])
-
-
-def _edge(edge: PictureEdge, at: Layout) -> tuple[str, tuple[Piece, ...]]:
-    points = path_of(edge, at)
-    width = width_of(edge.strength)
-    title = edge.title or f"{edge.tail} {'->' if edge.arrow else '--'} {edge.head}"
-    return title, _routes(points, edge.style, width, edge.arrow)
 
 
 def _routes(points: tuple[Point, ...], style: Style, width: float, arrow: bool) -> tuple[Route, ...]:

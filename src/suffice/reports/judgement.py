@@ -74,7 +74,10 @@ def _set_aside(subject: Subject, rows: Any) -> PredictionQuality:
     train, test = next(iter(rows.split(FOLDS, 0)))
     try:
         again = _again(subject.model, train)
-        alone = _independent(subject, train)
+        alone = None
+        if subject.is_directed and not subject.model.regressions:  # the network without edges, for comparison
+            prior = suitable(PRIOR, subject.model.variables.values(), PRIOR)
+            alone = fit(Dag([], nodes=list(subject.model)), train, prior=prior)
     except SufficeError as error:
         return PredictionQuality(
             f"no rows are held out: the parameters cannot be fitted again without a part of the rows: {error}"
@@ -97,14 +100,6 @@ def _again(model: Any, train: Any) -> Any:
         return fit(model.model, train, prior=model.prior, penalty=model.penalty)
     shared = model.shared or None
     return fit(model.dag, train, prior=model.prior, estimate=model.estimate, families=families_of(model, None), shared=shared)
-
-
-def _independent(subject: Subject, train: Any) -> Any:
-    """The network without edges, for comparison, where it has one."""
-    if not subject.is_directed or subject.model.regressions:
-        return None
-    variables = subject.model.variables.values()
-    return fit(Dag([], nodes=list(subject.model)), train, prior=suitable(PRIOR, variables, PRIOR))
 
 
 def _judgement(model: Any, rows: Any, which: str, *, held_out: bool, independent: Any = None) -> PredictionQuality:

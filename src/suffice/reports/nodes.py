@@ -105,7 +105,10 @@ def table_of(cpd: Any, budget: int) -> tuple[Html, Html]:
     rows = []
     for (i, columns), states in zip(places, _states(parents, [i for i, _ in places]), strict=True):
         labels = [*states, *([] if wide else [own.names[columns[0]]])]
-        seen = [] if own.support is None else [_support(own, i)]
+        seen: list[tuple[Content, str]] = []
+        if own.support is not None:
+            none = " <small>none seen</small>" if own.unsupported[i] and own.support[i] <= 0 else ""
+            seen = [(Html(f"{number(float(own.support[i]))}{none}"), "n")]
         cells = [own.cell(i, j) for j in columns]
         rows.append(Row(*map(name, labels), *cells, *seen, class_="unseen" if own.unsupported[i] else ""))
     header = [*(name(p.name) for p in parents), *heads, *([] if own.support is None else ["rows"])]
@@ -141,12 +144,6 @@ def _states(parents: Sequence[Any], chosen: Sequence[int]) -> list[tuple[str, ..
         return [()] * len(chosen)
     places = np.unravel_index(np.asarray(chosen, np.int64), sizes(parents))
     return [tuple(p.states[c] for p, c in zip(parents, codes, strict=True)) for codes in zip(*places, strict=True)]
-
-
-def _support(own: CpdNumbers, i: int) -> tuple[Content, str]:
-    assert own.support is not None
-    count = number(float(own.support[i]))
-    return (Html(f"{count} <small>none seen</small>") if own.unsupported[i] and own.support[i] <= 0 else Html(count)), "n"
 
 
 Links = Mapping[str, str]

@@ -177,9 +177,11 @@ def _way(given: Options) -> Callable[[Options], Any]:
         refuse(given, OF_LABELS, *FOR_LABELS)
     given.has_arrows = any(arrow in given.graph for arrow in ARROWS)
     if given.undirected or not given.has_arrows:
-        from suffice.cli.fitting import fit_undirected, has_lines
+        from suffice.cli.models import has_lines
 
         if given.undirected or has_lines(given.graph):
+            from suffice.cli.fitting import fit_undirected
+
             return fit_undirected
     if given.interactions or given.epochs:
         why = "is for undirected models: give --undirected, or a graph such as 'a -- b; b -- c'"

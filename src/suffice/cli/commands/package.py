@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from suffice.cli.arguments import AsJson
 from suffice.errors import SufficeError, say
-from suffice.output.terminal import console, working
+from suffice.output.terminal import console
 from suffice.registry import command
 
 
@@ -37,7 +37,7 @@ def demo(
         raise SufficeError(f"there is a demo of networks, and one of sequences; not of {what!r}")
     from suffice.cli.demos import show_networks, show_sequences
 
-    return show_sequences(seed, working) if what == "sequences" else show_networks(rows, seed, working)
+    return show_sequences(seed) if what == "sequences" else show_networks(rows, seed)
 
 
 @command("warm")

@@ -24,7 +24,7 @@ _SUFFIX = re.compile(r"(\.[A-Za-z0-9]{1,10}){1,2}$")
 
 def state(request: Call) -> dict[str, Any]:
     """All that is held."""
-    from suffice.formats.bundled import NAMES
+    from suffice.formats.registry import NAMES
 
     shelf = request.shelf
     return {
