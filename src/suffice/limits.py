@@ -45,7 +45,11 @@ class Limits(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits of a call, checked."""
+    """The limits of a call, checked.
+
+    >>> Budget(time_limit=5.0).keywords["time_limit"]
+    5.0
+    """
 
     time_limit: float | None = None
     memory_limit: int | str | None = None
