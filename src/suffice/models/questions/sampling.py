@@ -7,7 +7,7 @@ that answers do not depend on threads.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -92,41 +92,40 @@ def drawn_forward(question: Question, rng: np.random.Generator, n: int) -> tuple
     return columns, log_weights
 
 
-def drawn_columns(
-    question: Question, n: int, seeds: np.random.SeedSequence, names: Iterable[str]
-) -> tuple[dict[str, Any], Array]:
-    """The columns of some nodes in n draws, and the log-likelihood of the evidence beside each draw."""
-    kinds = {name: np.dtype(np.int32 if isinstance(question.bn.variables[name], Finite) else np.float64) for name in names}
-    _check_memory(n, 8 + sum(kind.itemsize for kind in kinds.values()))
-    columns: dict[str, Any] = {name: np.empty(n, kind) for name, kind in kinds.items()}
+def draw_in_blocks(
+    question: Question, n: int, seeds: np.random.SeedSequence, keep: Callable[[slice, dict[str, Any]], None]
+) -> Array:
+    """The log-likelihood of the evidence beside each of n draws, of which `keep` is given the columns, a block at a time."""
     log_weights, starts = np.empty(n), range(0, n, BLOCK)
 
     def fill(start: int, own: np.random.SeedSequence) -> None:
         part = slice(start, min(start + BLOCK, n))
-        found, log_weights[part] = drawn_forward(question, np.random.default_rng(own), part.stop - start)
-        for name, column in columns.items():
-            column[part] = found[name]
+        columns, log_weights[part] = drawn_forward(question, np.random.default_rng(own), part.stop - start)
+        keep(part, columns)
 
     if len(starts) == 1:
         fill(0, *seeds.spawn(1))
-        return columns, log_weights
+        return log_weights
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(fill, starts, seeds.spawn(len(starts))))
-    return columns, log_weights
+    return log_weights
 
 
 def _weigh_draws(question: Question, method: LikelihoodWeighting, seeds: np.random.SeedSequence) -> tuple[Trace, Weighted, str]:
     n, kept = method.n, _room(question, method.n)
-    columns, log_weights = drawn_columns(question, n, seeds, [t.name for t in question.targets])
+
+    def keep(part: slice, columns: dict[str, Any]) -> None:
+        kept.cells[part] = flat_index(columns, question.finite, part.stop - part.start)
+        for column, name in zip(kept.reals.T, question.reals, strict=True):
+            column[part] = columns[name]
+
+    log_weights = draw_in_blocks(question, n, seeds, keep)
     if log_weights.max() == -np.inf:
         raise ModelError(
             f"none of {n:,} draws met the evidence {in_words(question.evidence.given)}: it is impossible or very improbable; ask "
             f"exactly, without a method, or with {Remedy('Gibbs()', '--method gibbs:10000')}, or with more draws, "
             f"{Remedy(f'LikelihoodWeighting({10 * n})', f'--method lw:{10 * n}')}"
         )
-    kept.cells[:] = flat_index(columns, question.finite, n)
-    for column, name in zip(kept.reals.T, question.reals, strict=True):
-        column[:] = columns[name]
     return kept, Weighted(log_weights), f"likelihood weighting, {n:,} draws"
 
 
@@ -290,8 +289,16 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
     # all families matter, those of what is observed, too: their product is p(evidence)
     unknown = [n for n in bn.variables if not is_observed(bn, n, evidence)]
     question = Question.of(bn, unknown, evidence, bn.dag.topological_order)
+    kinds = {name: np.dtype(np.int32 if isinstance(v, Finite) else np.float64) for name, v in bn.variables.items()}
+    _check_memory(method.n, sum(kind.itemsize for kind in kinds.values()))
+    columns: dict[str, Any] = {name: np.empty(method.n, kind) for name, kind in kinds.items()}
+
+    def keep(part: slice, found: dict[str, Any]) -> None:
+        for name, column in found.items():
+            columns[name][part] = column
+
     seeds = np.random.SeedSequence(whole(seed, "a seed", 0, ModelError))
-    columns, log_weights = drawn_columns(question, method.n, seeds, bn.variables)
+    log_weights = draw_in_blocks(question, method.n, seeds, keep)
     if log_weights.max() == -np.inf:
         raise ModelError(
             f"none of {method.n:,} draws met the evidence {in_words(evidence.given)}: it is impossible or very improbable; "

@@ -38,7 +38,7 @@ from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answering import PredictOptions
 from suffice.models.questions.intervals import FEWEST, answer_with_interval, check_draws
 from suffice.models.questions.question import Observed, Question, evidence_codes, one_of_interval_and_method
-from suffice.models.questions.sampling import drawn_columns, is_possible
+from suffice.models.questions.sampling import draw_in_blocks, is_possible
 from suffice.models.rows import posteriors
 from suffice.models.rows.frames import beside, checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, row_posterior
@@ -185,11 +185,16 @@ class Predict:
         nothing, question = np.full(self._width, np.nan), Question.of(self.bn, [self.target], evidence)
         if not is_possible(self.bn, evidence):
             return nothing, np.inf
+        values = np.empty((n, self._width if isinstance(self._variable, Finite) else 1))
+
+        def keep(part: slice, columns: dict[str, Any]) -> None:
+            values[part] = self._average(question, columns, part.stop - part.start)
+
         seeds = np.random.SeedSequence([self.seed, *np.frombuffer(key, np.uint32).tolist()])
-        columns, log_weights = drawn_columns(question, n, seeds, (self.target, *self.bn.dag.parents(self.target)))
+        log_weights = draw_in_blocks(question, n, seeds, keep)
         if log_weights.max() == -np.inf:
             return nothing, 0.0
-        drawn, values = Weighted(log_weights), self._average(question, columns, n)
+        drawn = Weighted(log_weights)
         mean = drawn.weights @ values
         if isinstance(self._variable, Finite):
             return np.asarray(mean / mean.sum()), drawn.effective_sample_size
