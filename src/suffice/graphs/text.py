@@ -88,7 +88,7 @@ def _tokens(text: str, marks: Mapping[str, str]) -> Iterator[tuple[str, str, str
         if '"' in name:
             if not _QUOTED.fullmatch(name):
                 raise _syntax_error(text, start, "a quoted name must stand alone between the marks")
-            name = _unescaped(name)
+            name = _unescape(name)
             if not name.strip():
                 raise _syntax_error(text, start, "a blank name")
         elif odd := _ODD.search(name):
@@ -97,7 +97,7 @@ def _tokens(text: str, marks: Mapping[str, str]) -> Iterator[tuple[str, str, str
         start = at + len(found)
 
 
-def _unescaped(quoted: str) -> str:
+def _unescape(quoted: str) -> str:
     """What stands in quotes."""
     return re.sub(r"\\(.)", lambda m: "\n" if m[1] == "n" else m[1], quoted[1:-1], flags=re.DOTALL)
 
@@ -376,6 +376,6 @@ class _DotReader:
             return []
         while self._peek() == ":":
             self.at += 2  # the port of a box
-        name = _unescaped(text) if kind == "quoted" else text
+        name = _unescape(text) if kind == "quoted" else text
         self.names[name] = None
         return [name]

@@ -127,7 +127,7 @@ class Problem:
 
     def fixed_by(self, method: Any) -> Bools:
         """[child, parent]: arrows that the rules leave no other direction, and those out of nodes that a method begins with."""
-        rules, roots = self.rules_of(method), {getattr(method, option, None) for option in ("root", "target")}
+        rules, roots = self.rules_of(method), [getattr(method, option, None) for option in ("root", "target")]
         return np.asarray(rules.required | ~rules.allowed.T | np.array([name in roots for name in self.names], bool))
 
     def class_of(self, parents: Sequence[Parents]) -> Cpdag:
