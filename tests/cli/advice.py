@@ -625,7 +625,10 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "models/estimated.py: the parameters",
         "models/questions/exact.py: …, or draw p(given)",
     ),
-    "is of families that other packages bring: tests/house/test_plugins.py": ("families/categorical.py: ",),
+    "is of families that other packages bring: tests/house/test_plugins.py": (
+        "families/categorical.py: … is …",
+        "families/categorical.py: the posterior of … has no mode: count and prior of a cell",
+    ),
     "is of rows on a cluster: tests/spark": ("engines/sequences/parted.py: say", "engines/sequences/parted.py: without"),
 }
 """How messages begin whose way out no line takes, by the reason."""
