@@ -52,15 +52,8 @@ from suffice.models.parts.sharing import alike, seen_together, shared_in
 from suffice.registry import find_type
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.counts import sizes
-from suffice.statistics.file import (
-    StatisticsParts,
-    checked_parts,
-    derived_from_dict,
-    derived_to_dict,
-    variable_from_dict,
-    variable_to_dict,
-)
 from suffice.statistics.file import array_of as array_of
+from suffice.statistics.file import checked_parts, derived_from_dict, derived_to_dict, variable_from_dict, variable_to_dict
 from suffice.statistics.file import flat as flat
 from suffice.statistics.suppression import Suppression
 from suffice.variables import Count, Finite, Variable, by_name
@@ -170,7 +163,7 @@ def statistics_from_dict(d: dict[str, Any], variables: Mapping[str, Variable]) -
         else:
             entries.append(Counts(finite, array_of(e["values"]), e["keys"]))
     suppression = Suppression.from_dict(d.get("suppression", {}), entries)
-    return Statistics(*checked_parts(StatisticsParts(entries, float(d["weight"]), variables.values(), suppression)))
+    return Statistics(*checked_parts(entries, float(d["weight"]), variables.values(), suppression))
 
 
 def covariance_to_dict(bn: BayesNet) -> dict[str, Any]:
