@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from suffice.engines.steps.blocks import ahead, in_order, n_threads, ranges, used_memory, with_count
+from suffice.engines.steps.blocks import ahead, in_order, locate, n_threads, ranges, used_memory, with_count
 
 
 def test_threads_are_used_again() -> None:
@@ -58,5 +58,7 @@ def test_items_pass_through() -> None:
     assert list(ahead(iter("abc"))) == ["a", "b", "c"]
     assert list(with_count([1, 2, 3], "counting")) == [1, 2, 3]
     assert list(ranges(5, 2)) == [(0, 2), (2, 4), (4, 5)]
+    assert [locate([5, 0, 3], row) for row in (0, 4, 5, 7, 9)] == [(0, 0), (0, 4), (2, 0), (2, 2), (2, 4)]
+    assert locate([0], 7) == (0, 7)
     assert n_threads(3) == 3
     assert used_memory() > 1e6

@@ -23,15 +23,7 @@ from suffice.models.questions.answers import Distribution
 from suffice.models.questions.mixture import Mixture, NormalParts
 from suffice.models.questions.question import evidence_codes
 from suffice.models.rows.posteriors import by_densities
-from tests.hybrid_oracles import (
-    finite_posterior,
-    highest,
-    probability,
-    random_given,
-    random_hybrid,
-    real_density,
-    real_moments,
-)
+from tests.hybrid_oracles import finite_posterior, highest, probability, random_given, random_hybrid, real_density, real_moments
 
 seeds = st.integers(0, 2**32 - 1)
 U = sf.Finite("u", ["a", "b"])

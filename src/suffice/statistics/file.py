@@ -147,7 +147,7 @@ class Contents:
             if len(rest):
                 raise FormatError(f"the array {kind!r} is not what its header says: {len(rest):,} numbers belong to no table")
         suppression = Suppression.from_dict({**self.layout, "lost": self.lost}, entries)
-        return checked_parts(StatisticsParts(entries, float(self.weight), by.values(), suppression))
+        return checked_parts(entries, float(self.weight), by.values(), suppression)
 
     def write(self, path: str | PathLike[str]) -> None:
         lost = {} if self.lost is None else {"lost": self.lost}
@@ -205,13 +205,15 @@ def _join(arrays: list[Any], keys: list[Any]) -> tuple[Array, Ints]:
     return numbers, places
 
 
-def checked_parts(parts: StatisticsParts) -> StatisticsParts:
+def checked_parts(
+    entries: Sequence[Entry], weight: float, variables: Iterable[Variable], suppression: Suppression | None
+) -> StatisticsParts:
     """Statistics from a file, which must be possible: finite, not negative, and of one and the same rows; or of steps of the same
     sequences, of which some are only of the first, or of those after the first."""
-    if not (np.isfinite(parts.weight) and parts.weight >= 0):
-        raise FormatError(f"the weight of the rows is {parts.weight}")
-    of_steps = any(_STEP.search(name) for entry in parts.entries for name in (*entry.names, *entry.request.real))
-    for entry in parts.entries:
+    if not (np.isfinite(weight) and weight >= 0):
+        raise FormatError(f"the weight of the rows is {weight}")
+    of_steps = any(_STEP.search(name) for entry in entries for name in (*entry.names, *entry.request.real))
+    for entry in entries:
         arrays = [entry.values] if isinstance(entry, Counts) else [*entry.spread, entry.df]
         what = listing([*entry.names, *entry.request.real])
         if not all(np.isfinite(array).all() for array in arrays) or (arrays[0] < 0).any():
@@ -221,12 +223,12 @@ def checked_parts(parts: StatisticsParts) -> StatisticsParts:
         factorials = [d.formula == "ln x!" for d in entry.derived] if isinstance(entry, Moments) else []
         if isinstance(entry, Moments) and (np.isinf(entry.sums).any() or np.any(entry.sums[:, factorials] < 0)):
             raise FormatError(f"the statistic of {what} holds a sum of ln x! that no counts have, or one that is not finite")
-        lacking, most = parts.weight - entry.total, max(parts.weight, entry.total)
-        lost = NOTHING if parts.suppression is None else parts.suppression.of(entry)
+        lacking, most = weight - entry.total, max(weight, entry.total)
+        lost = NOTHING if suppression is None else suppression.of(entry)
         beyond = max(lost.least_weight - lacking, lacking - lost.most_weight)
         if beyond > 1e-6 * most and not (of_steps and lacking > 0):
-            raise FormatError(f"the statistic of {what} is of {entry.total:g} rows, and the whole of {parts.weight:g}")
-    return parts
+            raise FormatError(f"the statistic of {what} is of {entry.total:g} rows, and the whole of {weight:g}")
+    return StatisticsParts(entries, weight, variables, suppression)
 
 
 def _describe(entry: Entry, arrays: list[Any], keys: list[Any]) -> dict[str, Any]:

@@ -179,9 +179,9 @@ def ranges(n_rows: int, size: int = ROWS) -> Iterator[tuple[int, int]]:
 
 def locate(sizes: Sequence[int], row: int) -> tuple[int, int]:
     """The part that a row lies in, and its place there, of parts of these sizes one after the other; beyond them, the last."""
-    ends = np.cumsum(sizes)
-    part = min(int(np.searchsorted(ends, row, "right")), len(ends) - 1)
-    return part, row - int(ends[part]) + sizes[part]
+    starts = np.cumsum([0, *sizes])  # the sizes are looked at once: those of a file that is read may grow meanwhile
+    part = min(int(np.searchsorted(starts, row, "right")) - 1, len(starts) - 2)
+    return part, row - int(starts[part])
 
 
 _idle: dict[int, list[ThreadPoolExecutor]] = {}

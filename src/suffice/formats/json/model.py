@@ -51,7 +51,7 @@ from suffice.models.parts.sharing import alike, seen_together, shared_in
 from suffice.registry import find_type
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.counts import array_of, flat, sizes
-from suffice.statistics.file import StatisticsParts, checked_parts, derived_from_dict, derived_to_dict
+from suffice.statistics.file import checked_parts, derived_from_dict, derived_to_dict
 from suffice.statistics.suppression import Suppression
 from suffice.variables import Count, Finite, Variable, by_name, variable_from_dict, variable_to_dict
 
@@ -116,7 +116,7 @@ def statistics_from_dict(d: dict[str, Any], variables: Mapping[str, Variable]) -
         else:
             entries.append(Counts(finite, array_of(e["values"]), e["keys"]))
     suppression = Suppression.from_dict(d.get("suppression", {}), entries)
-    return Statistics(*checked_parts(StatisticsParts(entries, float(d["weight"]), variables.values(), suppression)))
+    return Statistics(*checked_parts(entries, float(d["weight"]), variables.values(), suppression))
 
 
 def covariance_to_dict(bn: BayesNet) -> dict[str, Any]:
