@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import suffice as sf
+from suffice.iteration import Progress
 from tests.crf_oracles import enumerated, scores_of
 
 TEXT = "the/D cat/N sat/V on/P the/D mat/N ;/; a/D dog/N ran/V to/P the/D Dog-House/N ;/; Mary/N saw/V 2/D cats/N"
@@ -272,6 +273,23 @@ def noisy(n: int = 60, seed: int = 0) -> dict[str, Any]:
 
 
 NOISY = sf.LinearChain("y", [sf.Window(["x"], at=(-1, 0))])
+
+
+@pytest.mark.parametrize(
+    ("objective", "penalty"),
+    [(None, sf.L2(1)), (None, sf.L1(0.1)), (sf.Margin("y"), sf.L2(1)), (sf.objectives.Perceptron("y"), None)],
+)
+def test_the_same_fit_is_the_same_file_however_long_it_took(
+    objective: Any, penalty: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = []
+    for seconds in (0.25, 0.75):
+        monkeypatch.setattr(Progress, "seconds", seconds)
+        crf = sf.fit(NOISY, rows(noisy()), objective=objective, penalty=penalty)
+        assert f", {seconds:.2f} s: " in repr(crf.run)  # where it is told
+        sf.write(crf, tmp_path / "m.json")
+        files.append((tmp_path / "m.json").read_bytes())
+    assert files[0] == files[1]
 
 
 @pytest.mark.parametrize("objective", [sf.Margin("tag"), sf.objectives.Perceptron("tag", averaged=False)])

@@ -67,12 +67,15 @@ class WeightRun:
         """At most how much the optimum is below the objective."""
         return self.trace[-1].bound if self.trace else float("nan")
 
-    def headline(self) -> str:
-        """How it ended, in a line."""
+    def in_words(self, spent: str = "") -> str:
+        """How it ended, in a line; without what was spent, the same fit has the same words, as a file keeps them."""
         how = "converged" if self.converged else "did not converge"
-        seconds = self.trace[-1].seconds if self.trace else 0.0
         certain = f", at most {self.bound:.2g} above the optimum" if self.bound == self.bound else ""
-        return f"{how} in {self.n_iterations:,} iterations, {seconds:.2f} s: objective {self.objective:,.4f}{certain}"
+        return f"{how} in {self.n_iterations:,} iterations{spent}: objective {self.objective:,.4f}{certain}"
+
+    def headline(self) -> str:
+        """How it ended, and in how many seconds."""
+        return self.in_words(f", {self.trace[-1].seconds if self.trace else 0.0:.2f} s")
 
     def __repr__(self) -> str:
         return f"WeightRun {self.headline()}"

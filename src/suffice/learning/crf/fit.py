@@ -47,7 +47,7 @@ class LabelTask:
             costs = np.log([given.get(label, 1.0) for label in labels])
         weights, run = climb(replace(self.problem, costs=costs), self.how)
         heavy = f", label weights {dict(objective.label_weights)!r}" if objective.label_weights else ""
-        by = f"conditional likelihood ({'OWL-QN' if self.how.c1 else 'L-BFGS'}{heavy}) with {self.penalties!r}: {run.headline()}"
+        by = f"conditional likelihood ({'OWL-QN' if self.how.c1 else 'L-BFGS'}{heavy}) with {self.penalties!r}: {run.in_words()}"
         return self._crf(weights, by, run)
 
     def by_perceptron(self, objective: Perceptron) -> Crf:
@@ -63,7 +63,7 @@ class LabelTask:
             raise FitError(f"Margin is fitted with a penalty L2(c2) alone, c2 above 0, not with {self.penalties!r}")
         self._require_whole("Margin")
         weights, run = descend(self.problem, self.how, objective.cost.cost)
-        return self._crf(weights, f"margins ({objective.cost!r}, cutting planes) with {self.penalties!r}: {run.headline()}", run)
+        return self._crf(weights, f"margins ({objective.cost!r}, cutting planes) with {self.penalties!r}: {run.in_words()}", run)
 
     def _require_whole(self, what: str) -> None:
         """Refuse chains whose labels are told by more than the one before; tell of sequences that cannot be learned from."""
