@@ -117,7 +117,7 @@ bench: $(READY)         ## speed and memory beside other programs; installs them
 define install
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) numba
-	PYTHONPATH=src $(BIN)/python -m suffice.kernels & warming=$$!; $(PIP) -e "$(1)" && wait $$warming
+	PYTHONPATH=src $(BIN)/python -m suffice.numerics.kernels & warming=$$!; $(PIP) -e "$(1)" && wait $$warming
 endef
 
 $(READY): pyproject.toml

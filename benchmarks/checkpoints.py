@@ -25,7 +25,7 @@ import numpy as np
 os.environ.setdefault("SUFFICE_COMPILE", "now")
 
 import suffice as sf
-from suffice import checkpoints
+from suffice.engines import checkpoints
 
 TESTS = Path(__file__).parent.parent / "tests" / "recipes"
 ROUNDS = 2

@@ -83,9 +83,9 @@ def main() -> None:
     print(f"em of a hidden chain compiles for {_compiling([sys.executable, '-c', chains]):.1f} s  (target 5 s)")
     names = ("chain_lanes", "chain", "best_path")
     names += ("state_normals", "kalman", "kalman_lanes")
-    sequences = f"from suffice.kernels import warm; warm(only={names!r})"
+    sequences = f"from suffice.numerics.kernels import warm; warm(only={names!r})"
     print(f"all kernels of sequences compile for {_compiling([sys.executable, '-c', sequences]):.1f} s  (target 12 s)")
-    every = [sys.executable, "-c", "from suffice.kernels import warm; warm()"]
+    every = [sys.executable, "-c", "from suffice.numerics.kernels import warm; warm()"]
     print(f"all kernels compile for {_compiling(every):.1f} s in one process")
     print(f"suffice warm, on all processors: {_compiling([sys.executable, '-m', 'suffice', 'warm']):.1f} s  (target 25 s)")
 

@@ -58,7 +58,7 @@ def main() -> None:
             "csv": f"{folder}/t.csv",
             "csv, quoted": f"{folder}/q.csv",
         }
-        from suffice.variables import Finite
+        from suffice.basis.variables import Finite
 
         for name, x in inputs.items():
             data = scan(x, integers=Finite)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.inference.finite.junction_tree import FactorTree
 from suffice.learning.undirected.ipf import IPF, CliqueTree
 from suffice.models.undirected.factor import Terms
+from suffice.numerics.inference.finite.junction_tree import FactorTree
 
 
 def spent(work: Callable[[], Any], repeats: int = 15) -> float:

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import report
 import suffice as sf
-from suffice.output.display import text_table
+from suffice.basis.output.display import text_table
 
 STATIC = Path(sf.__file__).parent / "explorer" / "static"
 CLICKS = 50

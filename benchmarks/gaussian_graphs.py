@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.inference.numbers.sparse_precision import sparse_precision
+from suffice.numerics.inference.numbers.sparse_precision import sparse_precision
 
 SIZES = {100: 200, 500: 333, 1000: 700}
 """Variables, and rows."""

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.limits import Budget
+from suffice.basis.limits import Budget
 from suffice.structure.search import problem_of
 from timing import line
 

@@ -21,8 +21,8 @@ import numpy as np
 
 import suffice as sf
 from inference_peers import Codes, Outcome, limited, pgmpy_marginals, pyagrum_first, pyagrum_marginals, pyagrum_rows
-from suffice import kernels
 from suffice.errors import TooLarge
+from suffice.numerics import kernels
 from timing import SHARED, line, seconds
 
 N_SETS, N_ROWS, SEED, ROUNDS = 20, 10_000, 0, 5

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 import suffice as sf
-from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
 from suffice.models.questions.question import Question, evidence_codes
+from suffice.numerics.inference.sampling.sampling import Gibbs, LikelihoodWeighting
 from timing import line, seconds
 
 QUESTIONS = [

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import suffice as sf
-from suffice.learning.mixture_setup import Diagonal, Full, Kind, Spherical, Tied
+from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherical, Tied
 from suffice.recipes.latent.mixture import mixture
 from timing import line
 

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 import suffice as sf
-from suffice.output.display import text_table
-from suffice.pictures import Picture
-from suffice.pictures.arrangement import lay_out
-from suffice.pictures.layout import Layout
-from suffice.pictures.shapes import shapes_of, size_of
+from suffice.basis.output.display import text_table
+from suffice.basis.pictures import Picture
+from suffice.basis.pictures.arrangement import lay_out
+from suffice.basis.pictures.layout import Layout
+from suffice.basis.pictures.shapes import shapes_of, size_of
 
 CROSSINGS = {"alarm": 8, "insurance": 25, "hailfinder": 6}
 SECONDS = {"alarm": 0.05, "munin": 5.0}

@@ -27,8 +27,8 @@ PART = 50_000
 
 CHILD = """
 import resource, sys, time
-from suffice.cli.arguments import TextOptions
-from suffice.cli.commands.predict import predict_command
+from suffice.interfaces.cli.arguments import TextOptions
+from suffice.interfaces.cli.commands.predict import predict_command
 start = time.perf_counter()
 predict_command(*sys.argv[1:5], read=TextOptions())
 print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

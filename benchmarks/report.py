@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 import suffice as sf
-from suffice.output.display import text_table
-from suffice.reports import report_html
+from suffice.basis.output.display import text_table
+from suffice.interfaces.reports import report_html
 
 HEADER = ["report", "nodes", "kB", "at most kB", "seconds", "at most", "learning took"]
 

@@ -131,8 +131,8 @@ def categorical() -> None:
 
 def memory() -> None:
     """One long sequence of a chain that stays where it is with some probability, beside one that moves on at once: E-steps."""
-    from suffice.inference.chains.finite import expect_states
-    from suffice.inference.chains.steps import StateSteps
+    from suffice.numerics.inference.chains.finite import expect_states
+    from suffice.numerics.inference.chains.steps import StateSteps
 
     n, first = S * T, 0.0
     for stay in (1 / K, 0.9, 0.99, 0.999, 1.0):
@@ -229,7 +229,7 @@ def kalman() -> None:
     from dynamax.linear_gaussian_ssm import LinearGaussianSSM
     from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
 
-    from suffice.inference.chains.linear.gaussian import LinearSteps, expected_states
+    from suffice.numerics.inference.chains.linear.gaussian import LinearSteps, expected_states
 
     rng, n, m, p = np.random.default_rng(3), 128, 4, 4
     F = 0.9 * np.linalg.qr(rng.normal(size=(m, m)))[0]

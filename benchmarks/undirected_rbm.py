@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import suffice as sf
-from suffice.inference.sampling.blankets import Blankets
+from suffice.numerics.inference.sampling.blankets import Blankets
 from timing import line
 
 N_ROWS, N_VISIBLE, N_HIDDEN, EPOCHS, REPEATS = 5_000, 784, 256, 3, 3

@@ -58,7 +58,7 @@ def way(call: Callable[[], Any]) -> tuple[set[tuple[str, str]], int]:
 
 def command(*words: str) -> None:
     """A command of `suffice`, in this process."""
-    from suffice.cli.app import app
+    from suffice.interfaces.cli.app import app
 
     with redirect_stderr(io.StringIO()):
         app(list(words), standalone_mode=False)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("SUFFICE_COMPILE", "now")  # what is tested is what large work uses; for small work see test_kernel_laws.py
 
-from suffice.cli.app import main
+from suffice.interfaces.cli.app import main
 from tests.spark import lacking
 
 gc.set_threshold(100_000, 20, 50)  # what tests make dies young or stays: to look for it as often as usual is a tenth of the time

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from suffice.engines import Data, Sum
 from suffice.engines.encoding.sources import Options, checked_words
-from suffice.engines.partitions import Partitions, Raw, cause_of
-from suffice.engines.sample import Distinct, Sample
+from suffice.engines.partitions.partitions import Partitions, Raw, cause_of
+from suffice.engines.views.sample import Distinct, Sample
 
 
 @cache

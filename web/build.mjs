@@ -2,7 +2,7 @@
 import { build } from "esbuild";
 import { copyFile, mkdir, readFile, writeFile } from "node:fs/promises";
 
-const out = new URL("../src/suffice/explorer/static/", import.meta.url);
+const out = new URL("../src/suffice/interfaces/explorer/static/", import.meta.url);
 const from = new URL("./src/", import.meta.url);
 
 await mkdir(out, { recursive: true });

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from building.meanings import arguments_of, fields_of
 from building.public import Name
-from suffice.registry import words
+from suffice.basis.registry import words
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 COMMANDS = REFERENCE / "command_line.md"

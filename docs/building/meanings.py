@@ -15,7 +15,7 @@ from typing import Any, is_typeddict
 
 import suffice
 from building.public import Name
-from suffice.limits import Limits
+from suffice.basis.limits import Limits
 
 ARGUMENTS = Path(__file__).parents[1] / "reference" / "arguments.md"
 ROW = re.compile(r"^\| ((?:`[\w.]+`(?:, )?)+) \| (.*) \|$", re.M)

@@ -18,13 +18,15 @@ from suffice.basis import VERSION
 
 __version__ = VERSION
 
+__path__.append(f"{__path__[0]}/interfaces/topics")  # so that `import suffice.priors` finds its file
+
 _NAMES = {
     "engines.data": "Data",
     "engines.scan": "scan",
     "engines.sequences.sequences": "sequences",
     "engines.spark": "Spark",
     "errors": "SufficeError SufficeNote",
-    "explorer.serving": "explore",
+    "interfaces.explorer.serving": "explore",
     "families.by_hand": "Gaussian",
     "families.gathering": "gather",
     "families.priors.priors": "BDeu BGe Dirichlet K2 NormalInverseGamma",
@@ -32,7 +34,7 @@ _NAMES = {
     "families.regressions.logistic": "Logistic",
     "formats": "load read table write",
     "graphs": "Cpdag Dag Graph Template shd",
-    "iteration": "Run",
+    "basis.iteration": "Run",
     "learning.em": "em",
     "learning.fit": "fit",
     "learning.gradient": "gradient",
@@ -43,7 +45,7 @@ _NAMES = {
     "models.divergence": "BDe",
     "models.linear_chain.windows": "LinearChain Window",
     "models.undirected.log_linear": "Ising LogLinear Pairwise",
-    "objectives": "Conditional ContrastiveDivergence L1 L2 Likelihood Margin MaxEntropy PseudoLikelihood",
+    "objectives.principles": "Conditional ContrastiveDivergence L1 L2 Likelihood Margin MaxEntropy PseudoLikelihood",
     "recipes.calibration": "calibration",
     "recipes.classifiers": "naive_bayes",
     "recipes.cross_validation": "cross_validate",
@@ -54,8 +56,8 @@ _NAMES = {
     "recipes.missing.missingness": "missingness",
     "recipes.resampling": "bootstrap",
     "recipes.structural.structural_em": "structural_em",
-    "reports": "report",
-    "scores": "AIC BIC Evidence LogLikelihood",
+    "interfaces.reports": "report",
+    "objectives.scores": "AIC BIC Evidence LogLikelihood",
     "statistics": "Statistics",
     "structure.constraints": "Constraints Forbid Require Tiers",
     "structure.methods.exact": "Exact",
@@ -66,7 +68,7 @@ _NAMES = {
     "structure.undirected.decomposable": "Decomposable",
     "structure.undirected.graphical_lasso": "GraphicalLasso",
     "structure.undirected.neighbourhoods": "Neighbourhoods",
-    "variables": "Bins Count Finite Real",
+    "basis.variables": "Bins Count Finite Real",
 }
 """The public names of each module."""
 
@@ -78,19 +80,21 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names.spli
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
-    from suffice import (
-        chains as chains, choices as choices, constraints as constraints, estimators as estimators,
-        exponential as exponential, formats as formats, graphs as graphs, independence as independence,
+    from suffice import formats as formats, graphs as graphs, objectives as objectives, statistics as statistics
+    from suffice.interfaces import estimators as estimators
+    from suffice.interfaces.topics import (
+        chains as chains, choices as choices, constraints as constraints, independence as independence,
         information as information, labels as labels, latent as latent, limits as limits, methods as methods,
-        objectives as objectives, plates as plates, priors as priors, regressions as regressions, results as results,
-        scores as scores, statistics as statistics, undirected as undirected,
+        plates as plates, priors as priors, regressions as regressions, results as results, scores as scores,
+        undirected as undirected,
     )  # fmt: skip
+    from suffice.numerics import exponential as exponential
     from suffice.engines.data import Data as Data
     from suffice.engines.scan import scan as scan
     from suffice.engines.sequences.sequences import sequences as sequences
     from suffice.engines.spark import Spark as Spark
     from suffice.errors import SufficeError as SufficeError, SufficeNote as SufficeNote
-    from suffice.explorer.serving import explore as explore
+    from suffice.interfaces.explorer.serving import explore as explore
     from suffice.families.by_hand import Gaussian as Gaussian
     from suffice.families.gathering import gather as gather
     from suffice.families.priors.priors import (
@@ -100,7 +104,7 @@ if TYPE_CHECKING:
     from suffice.families.regressions.logistic import Logistic as Logistic
     from suffice.formats import load as load, read as read, table as table, write as write
     from suffice.graphs import Cpdag as Cpdag, Dag as Dag, Graph as Graph, Template as Template, shd as shd
-    from suffice.iteration import Run as Run
+    from suffice.basis.iteration import Run as Run
     from suffice.learning.em import em as em
     from suffice.learning.fit import fit as fit
     from suffice.learning.gradient import gradient as gradient
@@ -111,7 +115,7 @@ if TYPE_CHECKING:
     from suffice.models.divergence import BDe as BDe
     from suffice.models.linear_chain.windows import LinearChain as LinearChain, Window as Window
     from suffice.models.undirected.log_linear import Ising as Ising, LogLinear as LogLinear, Pairwise as Pairwise
-    from suffice.objectives import (
+    from suffice.objectives.principles import (
         Conditional as Conditional, ContrastiveDivergence as ContrastiveDivergence, L1 as L1, L2 as L2,
         Likelihood as Likelihood, Margin as Margin, MaxEntropy as MaxEntropy, PseudoLikelihood as PseudoLikelihood,
     )  # fmt: skip
@@ -125,8 +129,8 @@ if TYPE_CHECKING:
     from suffice.recipes.missing.missingness import missingness as missingness
     from suffice.recipes.resampling import bootstrap as bootstrap
     from suffice.recipes.structural.structural_em import structural_em as structural_em
-    from suffice.reports import report as report
-    from suffice.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
+    from suffice.interfaces.reports import report as report
+    from suffice.objectives.scores import AIC as AIC, BIC as BIC, Evidence as Evidence, LogLikelihood as LogLikelihood
     from suffice.statistics import Statistics as Statistics
     from suffice.structure.constraints import (
         Constraints as Constraints, Forbid as Forbid, Require as Require, Tiers as Tiers,
@@ -139,7 +143,7 @@ if TYPE_CHECKING:
     from suffice.structure.undirected.decomposable import Decomposable as Decomposable
     from suffice.structure.undirected.graphical_lasso import GraphicalLasso as GraphicalLasso
     from suffice.structure.undirected.neighbourhoods import Neighbourhoods as Neighbourhoods
-    from suffice.variables import Bins as Bins, Count as Count, Finite as Finite, Real as Real
+    from suffice.basis.variables import Bins as Bins, Count as Count, Finite as Finite, Real as Real
 else:
 
     def __getattr__(name: str) -> Any:

@@ -39,7 +39,7 @@ def _interrupt(interrupts: list[int]) -> None:
 
 def _code() -> int:
     """Run the command: how it ended."""
-    from suffice.cli.app import main
+    from suffice.interfaces.cli.app import main
 
     try:
         main()

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
 import suffice as sf
-from suffice.explorer.serving import Explorer
+from suffice.interfaces.explorer.serving import Explorer
 from tests.browser.visits import Visit
 
 WAIT = 20_000

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 import suffice as sf
-from suffice.explorer.serving import Explorer
+from suffice.interfaces.explorer.serving import Explorer
 from tests.browser.visits import Visit, agrees_everywhere
 
 Open = Callable[..., Visit]

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import BrowserContext, expect
 
 import suffice as sf
-from suffice.explorer.serving import Explorer
+from suffice.interfaces.explorer.serving import Explorer
 from tests.browser.visits import Visit, agrees, agrees_everywhere
 
 Open = Callable[..., Visit]

@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import FileChooser, Locator, expect
 
 import suffice as sf
-from suffice.explorer.serving import Explorer
+from suffice.interfaces.explorer.serving import Explorer
 from tests.browser.visits import Visit, agrees_everywhere
 
 Open = Callable[..., Visit]

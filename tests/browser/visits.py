@@ -10,7 +10,7 @@ from typing import Any
 from playwright.sync_api import ConsoleMessage, Locator, Page, Request, expect
 
 import suffice as sf
-from suffice.explorer.serving import Explorer
+from suffice.interfaces.explorer.serving import Explorer
 
 SCREENSHOTS = Path(__file__).parent / "screenshots"
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"

@@ -572,11 +572,11 @@ em(Template("ill[-1] -> ill"), seq, prior=LogisticNormal(), first=Stationary())
 NOT_TAKEN: dict[str, tuple[str, ...]] = {
     "takes a model or rows too large for a test of all messages; tests of the room draw, or cut, as advised": (
         "incomplete/completions.py: a row lacks",
-        "inference/finite/junction_tree.py: the junction tree",
-        "inference/finite/junction_tree.py: the tables of",
-        "inference/finite/logs.py: a product of",
-        "inference/finite/questions.py: the answer needs",
-        "inference/sampling/gibbs.py: what zeros",
+        "numerics/inference/finite/junction_tree.py: the junction tree",
+        "numerics/inference/finite/junction_tree.py: the tables of",
+        "numerics/inference/finite/logs.py: a product of",
+        "numerics/inference/finite/questions.py: the answer needs",
+        "numerics/inference/sampling/gibbs.py: what zeros",
         "learning/undirected/ipf.py: the cliques",
         "models/linear_chain/wider_features.py: … with",
         "models/linear_chain/wider_features.py: …, and",

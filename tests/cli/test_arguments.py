@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from suffice.cli.arguments import DataFile, Options, TextOptions, refuse, with_options
-from suffice.cli.commands.query import facts, in_text
+from suffice.basis.variables import Finite
+from suffice.interfaces.cli.arguments import DataFile, Options, TextOptions, refuse, with_options
+from suffice.interfaces.cli.commands.query import facts, in_text
 from suffice.models.questions.answers import Distribution
-from suffice.variables import Finite
 
 
 def test_refuse() -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.cli.inputs import declared_by, families_of
 from suffice.families.regressions.logistic import ProportionalOdds
+from suffice.interfaces.cli.inputs import declared_by, families_of
 
 GRAPH = "age -> ill; sex -> ill; ill -> visits; age -> visits; log_time -> visits; age -> cost; dose -> dead; n -> dead"
 WORDS = ["ill=logistic:0.5", "visits=poisson,offset=log_time", "cost=gamma-log", "dead=binomial,trials=n"]

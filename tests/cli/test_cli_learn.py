@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import suffice as sf
-from suffice import registry
-from suffice.cli import words
+from suffice.basis import registry
 from suffice.errors import SufficeError
+from suffice.interfaces.cli import words
 from suffice.structure.methods import hill_climb
 from suffice.structure.problem import Method, Outcome
 from suffice.structure.search import search

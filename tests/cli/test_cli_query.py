@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.cli import words
 from suffice.errors import SufficeError
-from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
+from suffice.interfaces.cli import words
+from suffice.numerics.inference.sampling.sampling import Gibbs, LikelihoodWeighting
 
 
 @pytest.fixture

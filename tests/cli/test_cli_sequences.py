@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import suffice as sf
-from suffice.cli.demos import NILE
+from suffice.interfaces.cli.demos import NILE
 from suffice.models.chain import Chain
 
 ROLLS = "315116246446644245311321631164152133625144543631656626566666"

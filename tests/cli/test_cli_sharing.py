@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.cli.words import prior_of, ties_of
 from suffice.families.hierarchical.hierarchical import HierarchicalDirichlet
 from suffice.families.hierarchical.logistic_normal import LogisticNormal
 from suffice.families.priors.empirical_bayes import EmpiricalBayes
+from suffice.interfaces.cli.words import prior_of, ties_of
 
 GRAPH = "skill -> q1; skill -> q2; skill -> q3"
 

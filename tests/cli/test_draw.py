@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 import suffice as sf
-from suffice.cli.app import app
+from suffice.interfaces.cli.app import app
 
 
 def draw(*words: object) -> str:

@@ -20,9 +20,9 @@ import pytest
 import typer.main
 
 import suffice as sf
-from suffice.cli import app as cli
+from suffice.basis.registry import every
 from suffice.errors import SufficeNote, remedies
-from suffice.registry import every
+from suffice.interfaces.cli import app as cli
 from tests.syntax import SOURCES, sources, tree_of
 
 WAYS = {name for name in vars(remedies) if inspect.isroutine(getattr(remedies, name)) or name == "Remedy"}
@@ -163,7 +163,7 @@ PYTHON_ONLY = {
     *(f"recipes/latent/{n}.py" for n in ("factors", "hmm", "mixture")),
     *(f"learning/{n}.py" for n in ("gradient", "graph_score", "complete/lms", "complete/plates")),
     *(f"models/{n}.py" for n in ("undirected/features",)),
-    "graphs/text.py", "structure/order_mcmc.py", "pictures/shapes.py",
+    "graphs/text.py", "structure/order_mcmc.py", "basis/pictures/shapes.py",
 }  # fmt: skip
 """Rooms and files whose messages no command can meet, as none calls them so; `cli` speaks of options anyway."""
 
@@ -195,7 +195,7 @@ def test_messages_that_a_command_can_meet_name_python_by_ways_out_alone() -> Non
     """A text with an argument or an object of Python in it, not as a way out, is one that only Python can meet; that of a wrong
     type, which ends with what it was, is one."""
     for path, tree in trees().items():
-        if {path.parts[0], path.as_posix()} & PYTHON_ONLY:
+        if {*path.parts, path.as_posix()} & PYTHON_ONLY:
             continue
         for text in _texts(tree):
             words = {a for a in ARGUMENT.findall(text) if a in arguments()} | {c for c in CALL.findall(text) if c in classes()}

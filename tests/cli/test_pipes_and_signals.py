@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import suffice as sf
-from suffice.cli.app import main
+from suffice.interfaces.cli.app import main
 
 SUFFICE = (sys.executable, "-m", "suffice")
 

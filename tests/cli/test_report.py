@@ -10,7 +10,7 @@ from pyarrow import csv
 from typer.testing import CliRunner
 
 import suffice as sf
-from suffice.cli.app import app
+from suffice.interfaces.cli.app import app
 from tests.reports.reading import Node, facts, read, section, sections
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from suffice import BIC, Dag, load
-from suffice.cli import inputs, models, words
-from suffice.cli.arguments import RowOptions, TextOptions
-from suffice.cli.commands.learn import independence_of, number_of, with_structure_prior
-from suffice.cli.labels import label_weights_of, transitions_of, windows_of
-from suffice.cli.question import read_question, read_settings
+from suffice.interfaces.cli import inputs, models, words
+from suffice.interfaces.cli.arguments import RowOptions, TextOptions
+from suffice.interfaces.cli.commands.learn import independence_of, number_of, with_structure_prior
+from suffice.interfaces.cli.labels import label_weights_of, transitions_of, windows_of
+from suffice.interfaces.cli.question import read_question, read_settings
 
 
 @pytest.mark.parametrize(

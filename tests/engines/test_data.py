@@ -22,15 +22,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.engines import Data, sample, scan
+from suffice.basis.variables import Bins, Count, Distributed, Finite, Real, declaration, sorted_states, state_text
+from suffice.engines import Data, scan
 from suffice.engines.encoding import doubts, encode, infer, sources
 from suffice.engines.reading import files
 from suffice.engines.scan import backend_of, rows_of, rows_with
+from suffice.engines.views import sample
 from suffice.errors import DataError, SchemaError, SufficeError, SufficeNote, note
-from suffice.exponential import Gamma
 from suffice.families.chosen.exponential_node import ExponentialNode
+from suffice.numerics.exponential import Gamma
 from suffice.statistics import Request
-from suffice.variables import Bins, Count, Distributed, Finite, Real, declaration, sorted_states, state_text
 
 CELLS = {"x": ["b", "a", "b", "c"], "y": ["u", "u", "v", "u"], "z": [1.5, 2.5, -1.0, 0.0]}
 CSV = "x,y,z\nb,u,1.5\na,u,2.5\nb,v,-1\nc,u,0\n"

@@ -22,23 +22,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.engines import Block, Data, local, sample, scan
+from suffice.basis.variables import Bins, Count, Finite, Real
+from suffice.engines import Block, Data, scan
 from suffice.engines import gather as gathering
 from suffice.engines.bitmaps import Bitmaps, merge_equal_rows
 from suffice.engines.engine import ROWS, is_missing, sum_up
-from suffice.engines.kept import Growing, Spilled, ValueStore, sum_of
-from suffice.engines.partitions import PARTITION, place
+from suffice.engines.local import local
+from suffice.engines.local.kept import Growing, Spilled, ValueStore, sum_of
+from suffice.engines.partitions.partitions import PARTITION, place
+from suffice.engines.partitions.workers import Piece, Stamp, deal_out
 from suffice.engines.reading.frames import in_sorted_order
 from suffice.engines.schema import NumberSummary
 from suffice.engines.steps.bits import BitLayout
-from suffice.engines.workers import Piece, Stamp, deal_out
+from suffice.engines.views import sample
 from suffice.errors import DataError, SufficeNote, TooLarge
-from suffice.kernels.counting import (
+from suffice.numerics.kernels.counting import (
     count,  # what is loaded is used, also for tables as small as these
     moments,
 )
 from suffice.statistics import Counts, Moments, Request, Statistics
-from suffice.variables import Bins, Count, Finite, Real
 from tests.toy_engine import toy
 
 ENGINES = ("memory", "spill", "stream", "toy1", "toy3", "toy17")
@@ -217,7 +219,7 @@ def test_the_same_bits_with_and_without_a_compiler(weights: str | None, monkeypa
     for module in (count, moments):
         monkeypatch.delitem(sys.modules, module.__name__)
     assert_identical(scan(table, {"k": Count}, weights=weights).gather(REQUESTS), expected)
-    assert "suffice.kernels.counting.count" not in sys.modules
+    assert "suffice.numerics.kernels.counting.count" not in sys.modules
 
 
 def weighed(block: Block) -> dict[str, Any]:
@@ -482,8 +484,8 @@ def test_bins_of_many_rows_come_from_a_sample(monkeypatch: pytest.MonkeyPatch) -
 
 def test_each_kernel_is_compiled_for_one_signature() -> None:
     """Whatever other tests called before in this process."""
-    from suffice.kernels import warm
-    from suffice.kernels.compiler.compiling import Kernel, kernels
+    from suffice.numerics.kernels import warm
+    from suffice.numerics.kernels.compiler.compiling import Kernel, kernels
 
     scan(TABLE, {"k": Count}, weights="w").gather(REQUESTS)
     scan(COMPLETE, {"k": Count}).gather(REQUESTS)
@@ -514,8 +516,8 @@ def test_a_large_file_is_read_by_the_way(tmp_path: Path) -> None:
 
 def compiled_already() -> dict[str, list[str]]:
     """The files that the cache has of kernels that Python calls, where they are compiled as declared and not otherwise."""
-    from suffice.kernels import _direct
-    from suffice.kernels.compiler.compiling import kernels
+    from suffice.numerics.kernels import _direct
+    from suffice.numerics.kernels.compiler.compiling import kernels
 
     kept = {name: kernels[name].whole()._cache._cache_file for name in _direct()}
     found = {name: (file, list(file._load_index().values())) for name, file in kept.items() if hasattr(file, "_load_index")}
@@ -524,8 +526,8 @@ def compiled_already() -> dict[str, list[str]]:
 
 WARMING = """
 import json, os, shutil, sys
-from suffice.kernels import _modules, warm
-from suffice.kernels.compiler.compiling import kernels
+from suffice.numerics.kernels import _modules, warm
+from suffice.numerics.kernels.compiler.compiling import kernels
 
 if __name__ == "__main__":
     for module in _modules().values():
@@ -542,7 +544,7 @@ if __name__ == "__main__":
 
 def test_warm_kernels_are_those_that_calls_use(tmp_path) -> None:
     """Nothing is compiled after `warm`, not even in another process, and nothing for two signatures."""
-    from suffice.kernels import warm
+    from suffice.numerics.kernels import warm
 
     warm()
     script = (

@@ -20,8 +20,8 @@ import pytest
 
 import suffice as sf
 from suffice.engines import Data, Step, Sum
-from suffice.engines.sample import Distinct, Sample, Stretches
-from suffice.exponential import Poisson
+from suffice.engines.views.sample import Distinct, Sample, Stretches
+from suffice.numerics.exponential import Poisson
 from tests.toy_engine import Toy, leaves, pool, run, toy
 
 N = 600
@@ -460,23 +460,10 @@ def test_steps_are_frozen_values_of_modules() -> None:
 
 
 ROWS = re.compile(r"\.(batches|pick|written_out|_store)\(|\b(block|batch)\.start\b|\.(fold|map)\(lambda")
-PRIVATE = re.compile(r"from suffice\.engines\.(\w+) import")
+PRIVATE = re.compile(r"from suffice\.engines\.([\w.]+) import")
 PUBLIC = {
-    "data",
-    "engine",
-    "scan",
-    "sample",
-    "gather",
-    "bitmaps",
-    "bits",
-    "sources",
-    "sequences",
-    "conll",
-    "lagged",
-    "gaps",
-    "dialect",
-    "kept",
-    "spark",
+    *("data", "engine", "scan", "gather", "bitmaps", "checkpoints", "spark", "steps.blocks", "steps.bits", "encoding.sources"),
+    *("reading.conll", "sequences.sequences", "sequences.lagged", "sequences.arrangement", "local.kept", "views.sample"),
 }
 
 

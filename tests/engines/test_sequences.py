@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.engines import Block, Data
-from suffice.engines.kept import Spilled
+from suffice.engines.local.kept import Spilled
 from suffice.engines.sequences import arranged, arrangement, lagged
 from suffice.engines.sequences.keys import TextCodes
 from suffice.errors import DataError, SufficeError, SufficeNote, TooLarge

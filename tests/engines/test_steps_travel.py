@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-import suffice.exponential as ef
+import suffice.numerics.exponential as ef
 from suffice.engines.data import Data
 from suffice.errors import DataError
 from tests.toy_engine import toy
@@ -184,7 +184,8 @@ def test_a_refused_row_is_named_by_its_place_wherever_it_was_read(tmp_path: Any)
 
 def test_cuts_are_those_of_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any engine that can sample finds the same cut points."""
-    from suffice.engines import local, sample
+    from suffice.engines.local import local
+    from suffice.engines.views import sample
 
     for module in (sample, local):
         monkeypatch.setattr(module, "SAMPLE", 1000)

@@ -22,9 +22,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import suffice as sf
-from suffice.estimators import HMM, BayesNetClassifier, GaussianDiscriminant, GLMClassifier, GLMRegressor, NaiveBayesClassifier
 from suffice.families.regressions.linear_moments import Linear
 from suffice.families.regressions.responses import GammaLog, PoissonLog, Probit
+from suffice.interfaces.estimators import (
+    HMM,
+    BayesNetClassifier,
+    GaussianDiscriminant,
+    GLMClassifier,
+    GLMRegressor,
+    NaiveBayesClassifier,
+)
 
 X, Y = load_iris(return_X_y=True)
 CLASSIFIERS = [NaiveBayesClassifier(), GaussianDiscriminant(), BayesNetClassifier(), GLMClassifier()]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from suffice.estimators.columns import classes, states
-from suffice.estimators.tagger import is_frame, with_column
+from suffice.interfaces.estimators.columns import classes, states
+from suffice.interfaces.estimators.tagger import is_frame, with_column
 
 
 def test_classes() -> None:

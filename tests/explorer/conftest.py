@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 import suffice as sf
-from suffice.explorer.serving import Explorer
+from suffice.interfaces.explorer.serving import Explorer
 
 
 class Client:

@@ -101,7 +101,7 @@ def test_a_refusal_while_learning_is_the_end(page: Client) -> None:
 
 
 def test_one_job_at_a_time_answers_meanwhile_and_a_stop_keeps_the_best(page: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    from suffice.explorer.answers.learning import LearningJob
+    from suffice.interfaces.explorer.answers.learning import LearningJob
 
     held, seen = threading.Event(), LearningJob.watch
 

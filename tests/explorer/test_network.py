@@ -312,7 +312,7 @@ def test_a_network_without_arrows_that_is_too_large_is_sampled(
 
 
 def test_intervals_take_no_longer_than_somebody_waits(learned: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suffice.explorer.answers.beliefs.PATIENCE", 1e-9)
+    monkeypatch.setattr("suffice.interfaces.explorer.answers.beliefs.PATIENCE", 1e-9)
     answer = learned.ask("beliefs", interval=0.95)
     assert all(node["lower"] is None for node in answer["nodes"].values())
     assert "ask for fewer nodes" in answer["notes"][0]

@@ -10,7 +10,7 @@ import pytest
 
 import suffice
 
-STATIC = Path(suffice.__file__).parent / "explorer" / "static"
+STATIC = Path(suffice.__file__).parent / "interfaces" / "explorer" / "static"
 WEB = Path(__file__).parents[2] / "web"
 
 

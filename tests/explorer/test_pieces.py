@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from suffice.explorer.answers.held import checked_name
-from suffice.explorer.app import in_json
-from suffice.explorer.code import call, in_csv, method_of, options, python_of, score_of, settings, word
-from suffice.explorer.security import loopback_socket
+from suffice.interfaces.explorer.answers.held import checked_name
+from suffice.interfaces.explorer.app import in_json
+from suffice.interfaces.explorer.code import call, in_csv, method_of, options, python_of, score_of, settings, word
+from suffice.interfaces.explorer.security import loopback_socket
 
 
 def test_call() -> None:

@@ -12,8 +12,8 @@ import pytest
 
 import suffice as sf
 from suffice.errors import SufficeError
-from suffice.explorer.app import LONGEST_BODY
-from suffice.explorer.security import Guard, loopback_socket, new_token
+from suffice.interfaces.explorer.app import LONGEST_BODY
+from suffice.interfaces.explorer.security import Guard, loopback_socket, new_token
 from tests.explorer.conftest import Client
 
 
@@ -129,7 +129,7 @@ def test_an_upload_names_no_path(asia: Client, name: str) -> None:
 def test_a_body_over_the_limit_is_refused(asia: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     big = b'{"given": "' + b"x" * LONGEST_BODY + b'"}'
     assert "at most" in asia.refusal("POST", f"models/{asia.model}/beliefs", 413, content=big)
-    monkeypatch.setattr("suffice.explorer.answers.held.UPLOAD_BYTES", 1000)
+    monkeypatch.setattr("suffice.interfaces.explorer.answers.held.UPLOAD_BYTES", 1000)
     said = asia.refusal("POST", "tables", 413, params={"name": "x.csv"}, content=b"a\n" + b"1\n" * 1000)
     assert "larger than 1,000 bytes" in said
     assert not list(asia.page.shelf.room.iterdir())

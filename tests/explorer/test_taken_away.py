@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from suffice.information import kl
 
 import suffice as sf
-from suffice.information import kl
 from tests.explorer.conftest import Client
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import suffice as sf
-from suffice.explorer.code import choices, found_prior, method_of, python_of, score_of
+from suffice.interfaces.explorer.code import choices, found_prior, method_of, python_of, score_of
 
 OFFERED = [(kind, choice["word"]) for kind, listed in choices().items() for choice in listed if choice["word"] != "mle"]
 

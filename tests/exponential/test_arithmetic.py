@@ -10,14 +10,14 @@ import pytest
 from scipy.special import digamma
 
 from suffice.errors import DataError, ModelError
-from suffice.exponential import Beta, Dirichlet, Gamma, Normal, Poisson
-from suffice.exponential.arithmetic import special, symmetric, values
-from suffice.exponential.dirichlet import beta_interval, draw_shares, inverse_digamma, others, shares_of
-from suffice.exponential.draws import checked_probs, number_of_states
-from suffice.exponential.normals.lines import ConjugateLines, independent
-from suffice.exponential.pairs import PairBelief
-from suffice.exponential.protocol.observable import generator
-from suffice.exponential.protocol.statistic import weight_of_statistic
+from suffice.numerics.exponential import Beta, Dirichlet, Gamma, Normal, Poisson
+from suffice.numerics.exponential.arithmetic import special, symmetric, values
+from suffice.numerics.exponential.dirichlet import beta_interval, draw_shares, inverse_digamma, others, shares_of
+from suffice.numerics.exponential.draws import checked_probs, number_of_states
+from suffice.numerics.exponential.normals.lines import ConjugateLines, independent
+from suffice.numerics.exponential.pairs import PairBelief
+from suffice.numerics.exponential.protocol.observable import generator
+from suffice.numerics.exponential.protocol.statistic import weight_of_statistic
 
 SHAPES = np.array([1e-3, 1.0, 1e8])
 LINES = ConjugateLines.of(np.array(3.0), np.array(4.0), np.array([1.0, 2.0]), np.array([[4.0, 2.0], [2.0, 3.0]]))

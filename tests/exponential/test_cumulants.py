@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from suffice.errors import FitError, ModelError, TooLarge
-from suffice.exponential import (
+from suffice.numerics.exponential import (
     Bernoulli,
     Binomial,
     Categorical,

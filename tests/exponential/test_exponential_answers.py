@@ -14,8 +14,8 @@ import pytest
 import suffice as sf
 from suffice import exponential as ef
 from suffice.errors import DataError, MissingCells, ModelError, StatisticsError
-from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.families.protocol import family as families
+from suffice.numerics.exponential.arithmetic.special import log_gamma_step
 
 DISTRIBUTIONS: list[Any] = [
     ef.Bernoulli(0.3),
@@ -271,8 +271,8 @@ def test_the_package_shows_its_names_alone_and_loads_them_late() -> None:
         ef.Cauchy  # noqa: B018
     assert families.Interval is ef.Interval
     script = (
-        "import sys, suffice.exponential.arithmetic.values as i; "
-        "print(sum(m.startswith('suffice.exponential.') for m in sys.modules), 'scipy' in sys.modules)"
+        "import sys, suffice.numerics.exponential.arithmetic.values as i; "
+        "print(sum(m.startswith('suffice.numerics.exponential.') for m in sys.modules), 'scipy' in sys.modules)"
     )
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert out.split() == ["2", "False"]  # it, and its room

@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 import suffice as sf
 from suffice.errors import DataError, FitError, ModelError, StatisticsError, SufficeError, TooLarge
-from suffice.exponential import (
+from suffice.numerics.exponential import (
     Centred,
     Exponential,
     Gamma,
@@ -27,7 +27,7 @@ from suffice.exponential import (
     Totals,
     Uniform,
 )
-from suffice.exponential.arithmetic.special import (
+from suffice.numerics.exponential.arithmetic.special import (
     excess_over_log,
     inverse_log_minus_digamma,
     log_gamma_step,

@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 import suffice as sf
 from suffice.errors import DataError, FitError, MissingCells, ModelError, StatisticsError, TooLarge
-from suffice.exponential import (
+from suffice.numerics.exponential import (
     Bernoulli,
     Beta,
     BetaBinomial,

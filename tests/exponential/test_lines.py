@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from suffice.exponential import Normal, NormalInverseGamma
-from suffice.exponential.normals.lines import ConjugateLines, log_line_prior, regress
+from suffice.numerics.exponential import Normal, NormalInverseGamma
+from suffice.numerics.exponential.normals.lines import ConjugateLines, log_line_prior, regress
 
 
 def moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

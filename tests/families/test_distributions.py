@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-import suffice.exponential as ef
+import suffice.numerics.exponential as ef
 from suffice.errors import FitError, ModelError, StatisticsError, SufficeError
 from suffice.statistics import Request
 

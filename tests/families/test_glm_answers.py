@@ -158,7 +158,7 @@ def test_counts_above_numbers_are_summed_or_drawn_for() -> None:
 
 
 def test_prediction_from_file_to_file(bn: sf.BayesNet, tmp_path: Any, monkeypatch: Any, capsys: Any) -> None:
-    from suffice.cli import app as cli
+    from suffice.interfaces.cli import app as cli
 
     monkeypatch.chdir(tmp_path)
     sf.write(bn, "bn.json")
@@ -187,7 +187,7 @@ def test_prediction_from_file_to_file(bn: sf.BayesNet, tmp_path: Any, monkeypatc
 
 def test_questions_whose_evidence_has_no_probability(bn: sf.BayesNet, tmp_path: Any, monkeypatch: Any, capsys: Any) -> None:
     """w given u does not depend on x, on which p(u) does."""
-    from suffice.cli import app as cli
+    from suffice.interfaces.cli import app as cli
 
     sf.write(bn, tmp_path / "bn.json")
     for words, code in ((["P(w | u=yes)", "--json"], 0), (["--all", "u=yes"], 1), (["P(u | x=1, z=a)", "--interval", "0.9"], 1)):

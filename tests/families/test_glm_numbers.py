@@ -12,12 +12,12 @@ import pytest
 from scipy import stats
 
 import suffice as sf
+from suffice.basis.variables import Count, Finite, Real
 from suffice.engines.scan import scan
 from suffice.families.design import Regressors, terms
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.learning.complete import irls
 from suffice.learning.complete.irls import fit_regression
-from suffice.variables import Count, Finite, Real
 
 FAMILIES = {
     "linear": (Real("y"), sf.regressions.Linear()),

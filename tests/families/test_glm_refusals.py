@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.basis.variables import Count, Finite, Real
 from suffice.engines.scan import scan
 from suffice.errors import ModelError, SufficeError, SufficeNote, TooLarge
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.learning.complete.irls import fit_regression
-from suffice.variables import Count, Finite, Real
 
 RNG = np.random.default_rng(0)
 N = 80

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
+from suffice.basis.variables import Finite, Real
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
 from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.regressions.logistic import Logistic, _widest
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.learning.complete.irls import fit_regression as fitted_by
-from suffice.variables import Finite, Real
 
 STATES = np.array(["a", "b", "c"])
 

@@ -11,13 +11,13 @@ import pytest
 from scipy.special import expit
 
 import suffice as sf
+from suffice.basis.variables import Finite, Real
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, SufficeError, TooLarge
 from suffice.families.design import Regressors
 from suffice.families.regressions.logistic import ProportionalOdds
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.learning.complete.irls import fit_regression
-from suffice.variables import Finite, Real
 
 LEVELS = ["low", "mid", "high", "top"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from suffice.regressions import Linear, PoissonLog, Probit, ProportionalOdds
 
 import suffice as sf
-from suffice.exponential import Beta, Binomial, Gamma
 from suffice.families import family_of, has_family, regressions_among
 from suffice.families.categorical import Table, TableNode
 from suffice.families.chosen.exponential_node import ExponentialNode, PoissonNode, PoissonRates
@@ -30,7 +30,7 @@ from suffice.families.regression_charts import RatesChart, RegressionChart, char
 from suffice.families.regressions.linear_moments import fitted_line, indicators
 from suffice.families.regressions.logistic import log_gaps
 from suffice.families.regressions.regression_suprema import Standardised, supremum_of
-from suffice.regressions import Linear, PoissonLog, Probit, ProportionalOdds
+from suffice.numerics.exponential import Beta, Binomial, Gamma
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.counts import log_factorials
 

@@ -10,9 +10,9 @@ from scipy.integrate import quad
 from scipy.special import betaln
 
 import suffice as sf
-from suffice.cli.words import prior_of
 from suffice.errors import FitError, SufficeError, SufficeNote
 from suffice.families.priors.priors import PriorsByNode
+from suffice.interfaces.cli.words import prior_of
 
 ROWS = {"smoke": ["no", "no", "yes", "yes", "yes"], "lung": ["no", "no", "no", "yes", "yes"]}
 GRAPH = "smoke -> lung"

@@ -36,7 +36,7 @@ def test_lists() -> None:
 
 
 def test_every_bundled_file_is_in_the_notice_and_small_enough() -> None:
-    folder = Path(str(resources.files("suffice") / "bundled"))
+    folder = Path(str(resources.files("suffice") / "formats" / "bundled"))
     files = [f for f in folder.rglob("*") if f.is_file() and f.suffix != ".py"]
     assert sum(f.stat().st_size for f in files) < 3 * 2**20  # a wheel stays below 5 MB
     notice = Path(__file__).parents[2] / "NOTICE"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suffice.basis.registry import every
+from suffice.basis.variables import Finite
 from suffice.errors import FormatError, SufficeError, SufficeNote, TooLarge
 from suffice.formats import uai
 from suffice.formats.bif import Bif, Dsc
 from suffice.formats.grammar.finite_network import FiniteNetwork, NetworkTable
 from suffice.formats.net import Dsl, Net
 from suffice.formats.xml import Xdsl, XmlBif, read_xml
-from suffice.registry import every
-from suffice.variables import Finite
 
 bif, dsc, net = (SimpleNamespace(read=form.parse, write=form.text) for form in (Bif, Dsc, Net))
 xmlbif, xdsl = (SimpleNamespace(read=form.parse, write=form.text) for form in (XmlBif, Xdsl))

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.basis.output import files
+from suffice.basis.registry import every
 from suffice.errors import FormatError, ModelError, SufficeError, SufficeNote, TooLarge
 from suffice.formats import read, write
-from suffice.output import files
-from suffice.registry import every
 from tests.formats.test_formats import BIF, TEXTS, XMLBIF
 
 COIN = "variable coin { type discrete [ 2 ] { head, tail }; } probability ( coin ) { table 0.5, 0.5; }"

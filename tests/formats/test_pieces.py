@@ -8,12 +8,12 @@ import tempfile
 import pyarrow
 
 from suffice import load
+from suffice.basis.variables import Finite
 from suffice.formats.grammar.finite_network import many_parents
 from suffice.formats.grammar.tokens import IDENTIFIER, Spelling, quote, show
 from suffice.formats.registry import is_model_file, json_of, model_in
 from suffice.formats.rows import write_stream
 from suffice.formats.xml import identifiers
-from suffice.variables import Finite
 
 
 def test_model_in() -> None:

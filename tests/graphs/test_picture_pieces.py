@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from suffice.pictures import Picture
-from suffice.pictures.arrangement import in_layers, lay_out, pack_layouts
-from suffice.pictures.layout import Layout
-from suffice.pictures.plots import axes_of
-from suffice.pictures.scene import Bar, PictureNode, Scene
-from suffice.pictures.shapes import cut, escape_text, outline, percent
+from suffice.basis.pictures import Picture
+from suffice.basis.pictures.arrangement import in_layers, lay_out, pack_layouts
+from suffice.basis.pictures.layout import Layout
+from suffice.basis.pictures.plots import axes_of
+from suffice.basis.pictures.scene import Bar, PictureNode, Scene
+from suffice.basis.pictures.shapes import cut, escape_text, outline, percent
 
 
 def test_cut() -> None:

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
+from suffice.basis.pictures import Bar, Picture, PictureEdge, PictureNode
+from suffice.basis.pictures.arrangement import by_graphlay, in_layers, lay_out
+from suffice.basis.pictures.layout import Layout
+from suffice.basis.pictures.shapes import size_of
 from suffice.graphs import Dag, Graph
-from suffice.pictures import Bar, Picture, PictureEdge, PictureNode
-from suffice.pictures.arrangement import by_graphlay, in_layers, lay_out
-from suffice.pictures.layout import Layout
-from suffice.pictures.shapes import size_of
 
 matplotlib.use("Agg")
 

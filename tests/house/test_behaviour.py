@@ -20,8 +20,8 @@ BASES = {"Cpd", "Prior", "Family", "Glm", "ByHand"}
 """What concrete classes are made from: whether something that a user gave is one of these may be asked."""
 
 EXCEPTIONS = {
-    ("exponential/protocol/statistic.py", "getattr names"): "a distribution without a node, a statistic or a number",
-    ("exponential/arithmetic/values.py", "getattr names"): "the same",
+    ("numerics/exponential/protocol/statistic.py", "getattr names"): "a distribution without a node, a statistic or a number",
+    ("numerics/exponential/arithmetic/values.py", "getattr names"): "the same",
     ("learning/chains/chain_problem.py", "getattr numbers"): "a layout of chains, which has unknown numbers or not",
     ("learning/incomplete/problem.py", "getattr pools"): "a graph, which may be a plate",
     ("models/questions/question.py", "hasattr to_dict"): "evidence given as a series of a data frame",

@@ -16,7 +16,7 @@ from building.cells import Cell, cells_of, code_of, run
 from building.links import unknown_names
 from building.pasted import pasted
 from building.side_by_side import peer_blocks, run_ours, tasks
-from suffice import registry
+from suffice.basis import registry
 
 ROOT = Path(__file__).parents[2]
 SITE = sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)
@@ -121,7 +121,7 @@ def test_plots_of_a_cell_do_not_stay_open() -> None:
 
 
 def test_no_progress_is_shown_below_a_cell(monkeypatch) -> None:
-    from suffice.output import terminal
+    from suffice.basis.output import terminal
 
     monkeypatch.setattr(terminal, "in_notebook", lambda: True)
     assert terminal.is_shown()

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.cli.inputs import missing_words
-from suffice.iteration import Progress
-from suffice.output.display import and_more, html_table, number
-from suffice.output.terminal import StatusLine, in_notebook, patience, then_printed
+from suffice.basis.iteration import Progress
+from suffice.basis.output.display import and_more, html_table, number
+from suffice.basis.output.terminal import StatusLine, in_notebook, patience, then_printed
+from suffice.interfaces.cli.inputs import missing_words
 from tests.syntax import nodes_of, sources
 
 QUAINT = ("foretold", "foretell", "its ends ±", "hangs a little", ", worth {", "written down;")

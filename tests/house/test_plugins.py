@@ -134,8 +134,8 @@ PIECES = {
         from dataclasses import dataclass, replace
         from functools import partial
         from suffice.engines.scan import Backend
-        from suffice.engines.partitions import Partitions, Raw
-        from suffice.engines.workers import deal_out, tables, text_files
+        from suffice.engines.partitions.partitions import Partitions, Raw
+        from suffice.engines.partitions.workers import deal_out, tables, text_files
 
         @dataclass(frozen=True)
         class Heap:
@@ -333,7 +333,7 @@ except sf.SufficeError as error:
 IN_A_FRESH_PROCESS = """
 import sys
 import suffice as sf
-from suffice import registry
+from suffice.basis import registry
 
 python, fitted, learned = (sf.read(f"{name}.json") for name in ("python", "fitted", "learned"))
 assert type(fitted.prior).__name__ == "Optimist" and fitted.prior.rows == 3.0
@@ -381,7 +381,7 @@ def python(folder: Path, *words: str) -> str:
 
 ON_THE_COMMAND_LINE = """
 import contextlib, io, json, sys
-from suffice.cli.app import main
+from suffice.interfaces.cli.app import main
 
 told = []
 for words in json.loads(sys.argv[1]):

@@ -82,8 +82,23 @@ def test_an_old_name_is_imported_from_the_users_line() -> None:
 def test_type_checkers_find_the_same_names() -> None:
     imports = [node for node in ast.walk(ast.parse(Path(sf.__file__).read_text())) if isinstance(node, ast.ImportFrom)]
     seen = {a.asname: node.module for node in imports for a in node.names if a.asname}
-    modules = dict.fromkeys(sf._MODULES.split(), "suffice")
+    rooms = {"formats", "graphs", "objectives", "statistics"}
+    modules = {t: "suffice" if t in rooms else "suffice.interfaces.topics" for t in sf._MODULES.split()}
+    modules |= {"estimators": "suffice.interfaces", "exponential": "suffice.numerics"}
     assert seen == {name: f"suffice.{home}" for name, home in sf._HOME.items()} | modules
+
+
+ROOMS = {"estimators": "interfaces", "exponential": "numerics", "registry": "basis", "reports": "interfaces"}
+"""Topics that are rooms of their own, and where these are."""
+
+
+def test_type_checkers_find_the_modules_by_topic() -> None:
+    """They do not follow a package's path, so that each topic has a line in the stubs beside the package."""
+    package = Path(sf.__file__).parent
+    topics = {path.stem for path in package.glob("interfaces/topics/*.py")} - {"__init__"}
+    stubs = {path.stem: path.read_text("utf-8") for path in (package.parent / "suffice-stubs").glob("*.pyi")}
+    homes = dict.fromkeys(topics, "interfaces.topics") | ROOMS
+    assert stubs == {topic: f"from suffice.{home}.{topic} import *\n" for topic, home in homes.items()}
 
 
 def test_import_takes_only_numpy_and_the_standard_library() -> None:

@@ -11,11 +11,11 @@ from typing import Any, TypedDict
 import pytest
 
 import suffice as sf
+from suffice.basis.limits import LIMITS, Budget, Limits
 from suffice.errors import ArgumentError
 from suffice.learning.em import EmOptions
 from suffice.learning.fit import FitOptions
 from suffice.learning.gradient import AscentOptions
-from suffice.limits import LIMITS, Budget, Limits
 from suffice.recipes.cross_validation import FoldOptions
 from suffice.recipes.latent.hmm import HmmOptions
 from suffice.recipes.latent.latent_run import LatentOptions

@@ -16,6 +16,12 @@ import suffice
 
 SCRIPT = """
 import suffice as sf
+import suffice.exponential as ef
+from suffice.latent import Tied
+from suffice.plates import Partial
+from suffice.priors import Conjugate
+from suffice.registry import Named
+from suffice.reports import report_html
 
 bn = sf.load("asia")
 nodes, edges = bn.nodes, bn.edges
@@ -45,6 +51,11 @@ points: float = sf.score("smoke -> lung", table, sf.Evidence(sf.BDeu(1)))
 parts: dict[str, float] = sf.score("smoke -> lung", table, by_node=True)
 prior = sf.priors.by_evidence("smoke -> lung", table, sf.BDeu())
 
+waits: Conjugate = Conjugate(2.0, ef.Exponential(0.5))
+schools: sf.plates.Plate = sf.plates.Plate("smoke -> lung", group="school", pooling=Partial())
+page: str = report_html(bn)
+kind: type[Named] = sf.BIC
+
 steps = sf.sequences(data, by="patient", order="day")
 chain: sf.Chain = sf.fit("ill[-1] -> ill", steps, first=sf.chains.Stationary())
 template: sf.Chain = sf.fit(sf.Template("ill[-1] -> ill"), steps)
@@ -68,7 +79,7 @@ converged: bool = run.converged
 states: sf.Chain = sf.em("s[-1] -> s -> y", steps, hidden={"s": ["u", "v"]}).model
 climbed: sf.BayesNet = sf.gradient("a -> b", data).model
 graph: sf.Dag = sf.structural_em(data, hidden=[sf.Finite("ill", ["no", "yes"])], score=sf.BIC(), method=sf.HillClimb()).dag
-classes: sf.BayesNet = sf.mixture(data, 3, sf.latent.Tied()).model
+classes: sf.BayesNet = sf.mixture(data, 3, Tied()).model
 several = sf.mixture(data, range(1, 6), choose=sf.choices.ICL()).choices
 regimes: sf.Chain = sf.hmm(steps, 3, covariance={"x": sf.latent.Diagonal()}, sticky=1.0).model
 loadings: sf.BayesNet = sf.factors(data, 2, noise=sf.latent.Spherical()).model

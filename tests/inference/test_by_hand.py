@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from suffice.inference.finite.junction_tree import FactorTree, JunctionTree
-from suffice.inference.finite.logs import (
+from suffice.numerics.inference.finite.junction_tree import FactorTree, JunctionTree
+from suffice.numerics.inference.finite.logs import (
     Elimination,
     LogFactor,
     likelihood_factors,
@@ -16,15 +16,15 @@ from suffice.inference.finite.logs import (
     summed_to,
     weigh_factors,
 )
-from suffice.inference.finite.network import Network, steps, strides
-from suffice.inference.finite.questions import most_probable, posterior
-from suffice.inference.numbers.gaussian import CountNode, DensityNode, GaussianNode, Gaussians, log_poisson
-from suffice.inference.numbers.hybrid import blocks
-from suffice.inference.numbers.sparse_precision import sparse_precision
-from suffice.inference.sampling.blankets import Blankets
-from suffice.inference.sampling.boltzmann import LayerUnits, LogNormaliser, Machine, key_of, log_mean
-from suffice.inference.sampling.gibbs import GibbsState, Walker, collapse
-from suffice.inference.sampling.sampling import Chained, Weighted
+from suffice.numerics.inference.finite.network import Network, steps, strides
+from suffice.numerics.inference.finite.questions import most_probable, posterior
+from suffice.numerics.inference.numbers.gaussian import CountNode, DensityNode, GaussianNode, Gaussians, log_poisson
+from suffice.numerics.inference.numbers.hybrid import blocks
+from suffice.numerics.inference.numbers.sparse_precision import sparse_precision
+from suffice.numerics.inference.sampling.blankets import Blankets
+from suffice.numerics.inference.sampling.boltzmann import LayerUnits, LogNormaliser, Machine, key_of, log_mean
+from suffice.numerics.inference.sampling.gibbs import GibbsState, Walker, collapse
+from suffice.numerics.inference.sampling.sampling import Chained, Weighted
 
 PAIR = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
 TWO_LOGS = [LogFactor((0,), np.log([[0.25, 0.75]])), LogFactor((0, 1), np.log([[[0.5, 0.5], [0.1, 0.9]]]))]

@@ -10,9 +10,9 @@ import pytest
 import suffice as sf
 from suffice.errors import FitError, TooLarge
 from suffice.incomplete.chains import factored_rows
-from suffice.inference.chains.factored import factor_steps
-from suffice.inference.chains.factored.slice_program import SliceProgram
 from suffice.learning.chains.chain_problem import chain_problem_of
+from suffice.numerics.inference.chains.factored import factor_steps
+from suffice.numerics.inference.chains.factored.slice_program import SliceProgram
 
 COUPLED = "a[-1] -> a; a[-1] -> b; b[-1] -> b; b[-2] -> c; c[-1] -> c; a -> m -> y; b -> m; b -> z; c[-1] -> z; c -> w; u -> c"
 """Three chains, one of them of order 2 and driven by u; m is hidden within a step; w is a number."""

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal
 
 from suffice.errors import TooLarge
-from suffice.inference.finite import logs
-from suffice.inference.finite.junction_tree import JunctionTree
-from suffice.inference.finite.logs import LogFactor, absorb_factors, log_factors, log_joint
-from suffice.inference.finite.network import Network
-from suffice.inference.finite.questions import best_codes, posterior
-from suffice.inference.numbers import gaussian
-from suffice.inference.numbers.gaussian import COLLINEAR, FINE, OVERFLOW, GaussianNode, Gaussians
-from suffice.inference.numbers.hybrid import blocks, pack_blocks
+from suffice.numerics.inference.finite import logs
+from suffice.numerics.inference.finite.junction_tree import JunctionTree
+from suffice.numerics.inference.finite.logs import LogFactor, absorb_factors, log_factors, log_joint
+from suffice.numerics.inference.finite.network import Network
+from suffice.numerics.inference.finite.questions import best_codes, posterior
+from suffice.numerics.inference.numbers import gaussian
+from suffice.numerics.inference.numbers.gaussian import COLLINEAR, FINE, OVERFLOW, GaussianNode, Gaussians
+from suffice.numerics.inference.numbers.hybrid import blocks, pack_blocks
 
 seeds = st.integers(0, 2**32 - 1)
 

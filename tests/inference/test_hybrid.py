@@ -17,12 +17,12 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Interval
 from suffice.incomplete import rows as inference_rows
 from suffice.incomplete.rows import RowEvidence
-from suffice.inference.numbers import hybrid as inference_hybrid
 from suffice.models.questions import exact
 from suffice.models.questions.answers import Distribution
 from suffice.models.questions.mixture import Mixture, NormalParts
 from suffice.models.questions.question import evidence_codes
 from suffice.models.rows.posteriors import by_densities
+from suffice.numerics.inference.numbers import hybrid as inference_hybrid
 from tests.hybrid_oracles import finite_posterior, highest, probability, random_given, random_hybrid, real_density, real_moments
 
 seeds = st.integers(0, 2**32 - 1)

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import ModelError, TooLarge
-from suffice.inference.finite.questions import interruptible
+from suffice.numerics.inference.finite.questions import interruptible
 from tests.oracles import random_net
 
 TINY = 1e-300
@@ -417,7 +417,7 @@ def test_ctrl_c_is_heard_while_a_large_tree_runs() -> None:
     """The kernel goes on in its thread; the caller is free."""
     script = (
         "import os, signal, threading, time\n"
-        "from suffice.inference.finite.questions import interruptible\n"
+        "from suffice.numerics.inference.finite.questions import interruptible\n"
         "threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()\n"
         "try: interruptible(lambda: time.sleep(60), 1e12)\n"
         "except KeyboardInterrupt: print('stopped')"

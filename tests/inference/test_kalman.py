@@ -10,8 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.errors import ModelError
-from suffice.inference.chains.linear import gaussian, steady
-from suffice.inference.chains.linear.gaussian import LinearSteps, draw_states, expected_states, filter_states, smooth_states
+from suffice.numerics.inference.chains.linear import gaussian, steady
+from suffice.numerics.inference.chains.linear.gaussian import (
+    LinearSteps,
+    draw_states,
+    expected_states,
+    filter_states,
+    smooth_states,
+)
 
 # fmt: off
 NILE = np.array([

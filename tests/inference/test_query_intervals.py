@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.exponential.dirichlet import draw_shares
 from suffice.families.parameter_draws import DrawnGaussian
 from suffice.models.questions import intervals
+from suffice.numerics.exponential.dirichlet import draw_shares
 from tests.oracles import random_rows
 
 CHAIN = {"x": [0] * 30 + [1] * 20, "y": [0] * 20 + [1] * 10 + [0] * 4 + [1] * 16}

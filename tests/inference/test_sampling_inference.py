@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.inference.sampling.sampling import Chained, Gibbs, LikelihoodWeighting, Weighted
 from suffice.models.questions import sampling
 from suffice.models.questions.question import Question, evidence_codes, requisite
+from suffice.numerics.inference.sampling.sampling import Chained, Gibbs, LikelihoodWeighting, Weighted
 from tests.oracles import joint, random_dag, random_net
 
 METHODS = [LikelihoodWeighting(20_000), Gibbs(20_000, burn_in=200)]

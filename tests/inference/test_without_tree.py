@@ -11,14 +11,14 @@ import pytest
 from scipy.optimize import minimize
 
 import suffice as sf
+from suffice.basis.variables import Finite
 from suffice.engines.data import Data
 from suffice.errors import FitError, StatisticsError, TooLarge
-from suffice.inference.sampling.blankets import Blankets, LocalTables
 from suffice.learning.undirected import without_tree
 from suffice.learning.undirected.without_tree import PseudoStep, blankets_of, pseudo_sums
 from suffice.models.undirected.factor import Terms
 from suffice.models.undirected.without_tree import near_net
-from suffice.variables import Finite
+from suffice.numerics.inference.sampling.blankets import Blankets, LocalTables
 
 MODELS: dict[str, Any] = {
     "Ising": sf.Ising("a -- b -- c; a -- c; c -- d"),

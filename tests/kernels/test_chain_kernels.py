@@ -11,9 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.inference.chains import finite, lanes
-from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
-from suffice.inference.chains.steps import Expectations, StateNormals, StateSteps
+from suffice.numerics.inference.chains import finite, lanes
+from suffice.numerics.inference.chains.finite import (
+    best_paths,
+    draw_paths,
+    expect_numbers,
+    expect_states,
+    filter_states,
+    smooth_states,
+)
+from suffice.numerics.inference.chains.steps import Expectations, StateNormals, StateSteps
 
 
 class Paths(NamedTuple):
@@ -479,7 +486,7 @@ def test_moments_in_lanes_are_those_of_the_posterior(monkeypatch: pytest.MonkeyP
 
 
 def test_exponentials_to_the_last_digit() -> None:
-    from suffice.kernels.chains.state_normals import exponentials
+    from suffice.numerics.kernels.chains.state_normals import exponentials
 
     x = np.concatenate([-np.linspace(0.0, 706.0, 20_001), [-707.5, -1e4, -np.inf]])
     b, top = np.stack([np.full(len(x), 3.0), 3.0 + x]), np.empty(len(x))

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-import suffice.kernels as package
+import suffice.numerics.kernels as package
 from suffice.errors import SufficeError
-from suffice.kernels.compiler import compiling
-from suffice.kernels.compiler import signatures as nb
-from suffice.kernels.compiler.background import Helper
+from suffice.numerics.kernels.compiler import compiling
+from suffice.numerics.kernels.compiler import signatures as nb
+from suffice.numerics.kernels.compiler.background import Helper
 from tests.syntax import nodes_of, tree_of
 
 ASIA = "import suffice as sf; bn = sf.load('asia'); rows = bn.sample(2_000, seed=1)"
@@ -41,7 +41,7 @@ def printed(code: str, cache: Path, mode: str) -> str:
 
 def test_little_work_compiles_nothing(tmp_path: Path) -> None:
     """Nor is the compiler loaded. The result is the compiled one, bit for bit."""
-    settings = "from suffice.kernels.compiler import compiling; compiling.PATIENCE = 1e9"  # a busy machine is slow
+    settings = "from suffice.numerics.kernels.compiler import compiling; compiling.PATIENCE = 1e9"  # a busy machine is slow
     work = "\n".join(f"{line}\nprint('{what}: numba', 'numba' in sys.modules)" for what, line in LITTLE.items())
     told = printed(f"{settings}\nimport sys\n{ASIA}\n{work}", tmp_path, "background")
     assert not list(tmp_path.rglob("*.nb?"))
@@ -56,7 +56,7 @@ def test_little_work_compiles_nothing(tmp_path: Path) -> None:
 
 def test_nothing_is_ever_compiled_where_that_is_asked_for(tmp_path: Path) -> None:
     code = (
-        "import sys, numpy as np; from suffice.kernels.inference.messages import collapse\n"
+        "import sys, numpy as np; from suffice.numerics.kernels.inference.messages import collapse\n"
         "print(collapse(np.array([2, 2]), np.array([1, 2]), 2, np.zeros(12, np.int64)), 'numba' in sys.modules)"
     )
     assert printed(code, tmp_path, "never") == "2 False\n"
@@ -73,9 +73,9 @@ def test_the_environment_says_when_to_compile(monkeypatch: pytest.MonkeyPatch) -
 
 BACKGROUND = """
 import time, numpy as np
-from suffice.kernels.compiler import compiling
-from suffice.kernels.compiler import signatures as nb
-from suffice.kernels.counting.count import rehash
+from suffice.numerics.kernels.compiler import compiling
+from suffice.numerics.kernels.compiler import signatures as nb
+from suffice.numerics.kernels.counting.count import rehash
 compiling.PATIENCE = 0.0
 keys, waited = np.arange(5, dtype=np.uint64) << np.uint64(20), time.monotonic()
 while rehash._ready is None and time.monotonic() - waited < 300:
@@ -93,8 +93,8 @@ def test_what_was_compiled_in_the_background_is_taken_over(tmp_path: Path) -> No
 
 ON_DISK = """
 import sys, numpy as np
-from suffice.kernels.compiler import compiling
-from suffice.kernels.counting.count import rehash
+from suffice.numerics.kernels.compiler import compiling
+from suffice.numerics.kernels.counting.count import rehash
 asked, compiling._spent = [], {spent}
 compiling.in_background().ask = asked.extend
 rehash(5, np.arange(5, dtype=np.uint64) << np.uint64(20), np.full(16, -1))
@@ -106,7 +106,7 @@ print(rehash._ready is not None, asked, "numba" in sys.modules)
 def test_what_is_on_disk_is_loaded_without_asking_another_process(tmp_path: Path) -> None:
     late = ON_DISK.format(spent="1e9")
     assert printed(late, tmp_path, "background") == "False ['count.rehash'] False\n"
-    printed("from suffice.kernels import compile_kernel; compile_kernel('count.rehash')", tmp_path, "now")
+    printed("from suffice.numerics.kernels import compile_kernel; compile_kernel('count.rehash')", tmp_path, "now")
     assert printed(late, tmp_path, "background") == "True [] True\n"
     assert printed(ON_DISK.format(spent="0.0"), tmp_path, "background") == "False [] False\n"
 
@@ -115,7 +115,7 @@ def test_what_is_on_disk_is_loaded_without_asking_another_process(tmp_path: Path
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, None])
 def test_the_other_process_ends_with_this_one(end: signal.Signals | None, tmp_path: Path) -> None:
     code = (
-        "import sys; from suffice.kernels.compiler.background import in_background\n"
+        "import sys; from suffice.numerics.kernels.compiler.background import in_background\n"
         "in_background().ask(['messages.run']); print(in_background()._process.pid, flush=True); sys.stdin.read()"
     )
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
@@ -152,8 +152,8 @@ def test_a_helper_that_cannot_start_is_no_harm(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_long_compilation_is_said(tmp_path: Path) -> None:
     code = (
-        "import suffice.kernels as k; from suffice.kernels.inference.messages import collapse\n"
-        "from suffice.kernels.compiler import compiling\n"
+        "import suffice.numerics.kernels as k; from suffice.numerics.kernels.inference.messages import collapse\n"
+        "from suffice.numerics.kernels.compiler import compiling\n"
         "k.announce(print); compiling.LONG = 0.0; collapse.compiled; collapse.compiled"
     )
     said = printed(code, tmp_path, "background")
@@ -165,8 +165,8 @@ def test_kernels_that_kernels_and_python_call_are_known() -> None:
     """Where one is not in `CALLED`, `warm` leaves it out, and who calls it first waits for it."""
     folder = Path(package.__path__[0])
     for path in folder.glob("[!_]*/[!_]*.py"):
-        importlib.import_module(f"suffice.kernels.{path.parent.name}.{path.stem}")
-    used = {n for path in folder.parent.rglob("*.py") for n in named(path)}
+        importlib.import_module(f"suffice.numerics.kernels.{path.parent.name}.{path.stem}")
+    used = {n for path in folder.parents[1].rglob("*.py") for n in named(path)}
     parts = {k.name for each in compiling.kernels.values() for k in each.callees()}
     assert used & parts == set(compiling.CALLED)
 
@@ -179,7 +179,9 @@ def named(path: Path) -> Iterator[str]:
         for n in compiling.kernels
         if path.parent.parent.name == "kernels" and n.startswith(f"{path.stem}.")
     }
-    whence = [n for n in nodes_of(path) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("suffice.kernels")]
+    whence = [
+        n for n in nodes_of(path) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("suffice.numerics.kernels")
+    ]
     names = own | {a.asname or a.name: f"{str(n.module).rpartition('.')[2]}.{a.name}" for n in whence for a in n.names}
     kernels = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name in own]
     inside = {id(n) for each in kernels for n in ast.walk(each)}

@@ -20,9 +20,9 @@ from suffice.errors import TooLarge
 from suffice.incomplete import finite
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import Reduce
-from suffice.inference.finite.junction_tree import JunctionTree
-from suffice.inference.finite.network import NONE, Network, arrange, complete_order, greedy_order, part_of
-from suffice.inference.finite.questions import TOO_LARGE, in_rows
+from suffice.numerics.inference.finite.junction_tree import JunctionTree
+from suffice.numerics.inference.finite.network import NONE, Network, arrange, complete_order, greedy_order, part_of
+from suffice.numerics.inference.finite.questions import TOO_LARGE, in_rows
 
 BINARY = "variable {} {{ type discrete [2] {{ a, b }}; }}\n"
 
@@ -104,7 +104,7 @@ def in_another_process(code: str, **settings: str) -> str:
 def test_bounds_are_checked_where_that_is_asked_for(tmp_path: Path) -> None:
     """Three dims, and room for two loops: `make test-bounds` would notice."""
     code = (
-        "import numpy as np; from suffice.kernels.inference.messages import collapse\n"
+        "import numpy as np; from suffice.numerics.kernels.inference.messages import collapse\n"
         "try: collapse(np.array([2, 2, 2]), np.array([1, 2, 4]), 3, np.zeros(12, np.int64))\n"
         "except IndexError: print('noticed')"
     )
@@ -113,7 +113,7 @@ def test_bounds_are_checked_where_that_is_asked_for(tmp_path: Path) -> None:
 
 def test_code_that_checks_bounds_is_not_mixed_with_other(tmp_path: Path) -> None:
     """One cache would serve both, and numba does not tell them apart."""
-    code = "from suffice.kernels.inference.messages import collapse; print(type(collapse.whole()._cache).__name__)"
+    code = "from suffice.numerics.kernels.inference.messages import collapse; print(type(collapse.whole()._cache).__name__)"
     assert in_another_process(code, NUMBA_BOUNDSCHECK="1") == "NullCache"
     assert in_another_process(code, NUMBA_BOUNDSCHECK="1", NUMBA_CACHE_DIR=str(tmp_path)) == "FunctionCache"
     assert in_another_process(code) == "FunctionCache"

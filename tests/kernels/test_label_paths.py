@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.inference.chains import conditional
-from suffice.inference.chains.conditional import GroupScores, SequenceLayout, best_labels
-from suffice.inference.chains.finite import best_paths
+from suffice.numerics.inference.chains import conditional
+from suffice.numerics.inference.chains.conditional import GroupScores, SequenceLayout, best_labels
+from suffice.numerics.inference.chains.finite import best_paths
 
 
 def given_for(rng: np.random.Generator, n: int, L: int, *, numbers: bool = False, cost: float | None = None) -> GroupScores:

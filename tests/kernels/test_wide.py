@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 import pytest
 
-from suffice.kernels.chains import wide
+from suffice.numerics.kernels.chains import wide
 
 
 @nb.njit

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import suffice as sf
+from suffice.basis.registry import every as registered
 from suffice.engines.engine import add_up
 from suffice.families.categorical import Table
 from suffice.families.chosen.exponential_node import ExponentialCpd, ExponentialNode
 from suffice.families.chosen.node_kinds import distribution_of
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.cpd import Cpd
-from suffice.registry import every as registered
 from tests.toy_engine import leaves
 
 REGRESSIONS, CPDS = registered("regressions"), registered("cpds")

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.inference.chains.conditional import PLACES, Room, SequenceLayout, expect_few, expect_in_logs, expect_labels
 from suffice.learning.crf.fit import open_columns
 from suffice.learning.crf.problem import LabelProblem
+from suffice.numerics.inference.chains.conditional import PLACES, Room, SequenceLayout, expect_few, expect_in_logs, expect_labels
 from tests.crf_oracles import enumerated, scores_of
 
 CHAIN = sf.LinearChain("y", [sf.Window(["x", "z"]), sf.Window(["x"], at=(-1, 2))])

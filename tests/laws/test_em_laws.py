@@ -52,7 +52,7 @@ def test_buckets_of_any_size_give_the_same(small: int, monkeypatch: pytest.Monke
     bn = sf.load("asia")
     columns = with_gaps(bn.sample(40, seed=2), 0.9, 2)
     problem = problem_for(bn, columns)
-    from suffice.kernels.inference import bucket_trees
+    from suffice.numerics.kernels.inference import bucket_trees
 
     monkeypatch.setattr(bucket_trees, "compile_shapes", _with_small(bucket_trees.compile_shapes.in_python(), small))
     expected = problem.expect(problem.parameters({n: bn[n] for n in bn}))

@@ -17,7 +17,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import DataError, ModelError, StatisticsError
-from suffice.exponential import (
+from suffice.numerics.exponential import (
     Bernoulli,
     Beta,
     Binomial,

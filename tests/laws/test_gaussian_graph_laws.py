@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.graphs import Graph
-from suffice.inference.numbers.sparse_precision import sparse_precision
 from suffice.models.gaussian_markov_net import fit_gaussian, joined_in
+from suffice.numerics.inference.numbers.sparse_precision import sparse_precision
 
 seeds = st.integers(0, 2**32 - 1)
 sizes = st.integers(2, 8)

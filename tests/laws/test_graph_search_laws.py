@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.registry import every
+from suffice.basis.registry import every
 from suffice.structure.problem import is_directed
 from tests.laws.test_search_laws import finite, permuted, real, written_out
 from tests.toy_engine import toy

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.errors import ModelError
 from suffice.incomplete.rows import posterior_in_rows
-from suffice.inference.finite import junction_tree, questions
-from suffice.inference.finite.junction_tree import JunctionTree
-from suffice.inference.finite.logs import likelihood_factors
-from suffice.inference.finite.network import NONE, Network
-from suffice.inference.finite.questions import most_probable, posterior
+from suffice.numerics.inference.finite import junction_tree, questions
+from suffice.numerics.inference.finite.junction_tree import JunctionTree
+from suffice.numerics.inference.finite.logs import likelihood_factors
+from suffice.numerics.inference.finite.network import NONE, Network
+from suffice.numerics.inference.finite.questions import most_probable, posterior
 from tests.oracles import joint, random_net
 
 seeds = st.integers(0, 2**32 - 1)

@@ -18,8 +18,8 @@ from suffice.engines import Block, gather
 from suffice.engines.bitmaps import Bitmaps
 from suffice.incomplete.components import FlatTables
 from suffice.incomplete.finite import Reduce
-from suffice.kernels.compiler.compiling import Kernel, interpret, kernels
-from suffice.kernels.counting.count import rehash
+from suffice.numerics.kernels.compiler.compiling import Kernel, interpret, kernels
+from suffice.numerics.kernels.counting.count import rehash
 
 called: set[str] = set()
 

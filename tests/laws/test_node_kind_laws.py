@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, special, stats
 
 import suffice as sf
-import suffice.exponential as ef
+import suffice.numerics.exponential as ef
+from suffice.basis.registry import every as registered
 from suffice.errors import FitError, SufficeError
 from suffice.families.chosen.exponential_node import ExponentialCpd, ExponentialNode
 from suffice.families.chosen.node_kinds import distribution_of
-from suffice.registry import every as registered
 
 CONSTANTS = {"binomial": {"n": 9}, "negative-binomial": {"size": 2.5}}
 PARAMETERS = {

@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice import registry
-from suffice.cli.words import prior_of as prior_in_words
-from suffice.cli.words import score_of
+from suffice.basis import registry
 from suffice.families.categorical import Table
 from suffice.families.chosen.node_kinds import ParameterPrior
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool
@@ -22,6 +20,8 @@ from suffice.families.priors.priors import K2, PriorsByNode, Several
 from suffice.families.protocol.family import prior_of
 from suffice.formats.json import model as json_model
 from suffice.formats.json.model import prior_from_dict, prior_to_dict
+from suffice.interfaces.cli.words import prior_of as prior_in_words
+from suffice.interfaces.cli.words import score_of
 from suffice.models.parts.sharing import Tie, TiedPrior
 from tests.oracles import random_rows
 from tests.toy_engine import leaves

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.registry import every
+from suffice.basis.registry import every
 from suffice.structure.problem import is_directed
 from tests.oracles import random_net
 from tests.toy_engine import toy

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.inference.finite.junction_tree import FactorTree
 from suffice.models.undirected.factor import Terms
+from suffice.numerics.inference.finite.junction_tree import FactorTree
 
 Array = npt.NDArray[np.float64]
 few = settings(max_examples=12)

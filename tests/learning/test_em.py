@@ -11,13 +11,13 @@ import pyarrow.csv
 import pytest
 
 import suffice as sf
+from suffice.basis.limits import bytes_of, check_room
 from suffice.families.categorical import Table
 from suffice.incomplete.numbers.patterns import connected_sets
 from suffice.incomplete.rows import best, pick_codes, support
-from suffice.inference.finite.network import Network
 from suffice.learning.incomplete.em_run import n_bytes
 from suffice.learning.incomplete.starts import alike, far_apart, nearest_pairs
-from suffice.limits import bytes_of, check_room
+from suffice.numerics.inference.finite.network import Network
 from tests.oracles import with_gaps
 
 COINS = sf.Dag("coin -> a; coin -> b; coin -> c")

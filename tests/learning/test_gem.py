@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from suffice.basis.variables import Finite, Real
 from suffice.engines.engine import add_up
 from suffice.engines.scan import scan
 from suffice.errors import SufficeNote
@@ -22,7 +23,6 @@ from suffice.families.regressions.logistic import Logistic
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.graphs import Dag
 from suffice.models.networks import BayesNet
-from suffice.variables import Finite, Real
 
 CLASS, X = Finite("class", ["low", "high"]), Real("x")
 Y, U, V = Finite("y", ["a", "b", "c"]), Finite("u", ["p", "q", "r"]), Finite("v", ["no", "yes"])

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 import suffice as sf
-from suffice.engines.kept import SpilledValue, ValueStore
+from suffice.engines.local.kept import SpilledValue, ValueStore
 from suffice.learning.crf import margin as planes
 from suffice.learning.crf.fit import open_columns
 from suffice.learning.crf.problem import LabelProblem

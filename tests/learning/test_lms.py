@@ -9,12 +9,12 @@ import pytest
 from scipy.special import expit
 
 import suffice as sf
+from suffice.basis.variables import Count, Finite
 from suffice.engines.scan import scan
 from suffice.errors import SufficeError
-from suffice.kernels.regressions.regression import implicit_step
 from suffice.learning.complete.irls import fit_regression
 from suffice.learning.complete.lms import lms
-from suffice.variables import Count, Finite
+from suffice.numerics.kernels.regressions.regression import implicit_step
 
 COUNTED = {n: Count(n) for n in ("count", "successes", "trials")}
 CASES = {

@@ -201,7 +201,7 @@ def test_a_star_is_naive_bayes_is_logistic_regression(penalty: Any) -> None:
 def test_undirected_conditional_likelihood_is_concave_and_leaves_the_rest() -> None:
     from suffice.learning.undirected.problem import UndirectedProblem
     from suffice.learning.undirected.without_tree import rows_of
-    from suffice.objectives import PenaltySum
+    from suffice.objectives.principles import PenaltySum
 
     table = columns("y", "a", "b")
     model = sf.LogLinear([("a", "b"), ("a", "y"), ("b", "y")])

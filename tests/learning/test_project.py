@@ -14,9 +14,9 @@ from scipy.stats import multivariate_normal, poisson
 
 import suffice as sf
 from suffice.errors import FitError, MissingCells, ModelError, SufficeError
-from suffice.exponential import Poisson
 from suffice.learning.graph_score import Projection, project
 from suffice.models.questions.expected import Expected, entropy_terms
+from suffice.numerics.exponential import Poisson
 from suffice.statistics.counts import RowFormula
 from tests import hybrid_oracles, oracles
 

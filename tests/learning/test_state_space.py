@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
+from suffice.basis.variables import Finite, Real
 from suffice.engines.sequences.sequences import sequences
 from suffice.errors import FitError, ModelError, SufficeNote
 from suffice.families.by_hand import Gaussian
@@ -25,7 +26,6 @@ from suffice.learning.incomplete.coordinates import Atlas
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_reading import ChainReading
 from suffice.models.chains.linear_answers import draw_numbers, settled_numbers
-from suffice.variables import Finite, Real
 
 NILE = np.array(
     [

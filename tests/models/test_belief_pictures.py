@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.pictures.arrangement import lay_out
-from suffice.pictures.shapes import size_of
+from suffice.basis.pictures.arrangement import lay_out
+from suffice.basis.pictures.shapes import size_of
 
 ASIA = sf.load("asia")
 ROWS = ASIA.sample(300, seed=1)

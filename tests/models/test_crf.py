@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import suffice as sf
-from suffice.iteration import Progress
+from suffice.basis.iteration import Progress
 from tests.crf_oracles import enumerated, scores_of
 
 TEXT = "the/D cat/N sat/V on/P the/D mat/N ;/; a/D dog/N ran/V to/P the/D Dog-House/N ;/; Mary/N saw/V 2/D cats/N"
@@ -389,7 +389,7 @@ def test_a_sequence_of_one_and_a_unique_column() -> None:
 def test_the_tagger_of_scikit_learn_takes_what_crfsuite_takes() -> None:
     from sklearn.base import clone
 
-    from suffice.estimators import CrfTagger
+    from suffice.interfaces.estimators import CrfTagger
 
     ids = np.array(ROWS["s"])
     X = [
@@ -448,9 +448,9 @@ def test_one_label_is_noted() -> None:
 
 
 def test_items_of_lists_are_texts_of_their_own_and_pairs_are_counted_together() -> None:
+    from suffice.basis.variables import LIST
     from suffice.models.linear_chain.encoding import PairCounts
     from suffice.models.linear_chain.vocabulary import texts_of
-    from suffice.variables import LIST
 
     found = texts_of(sf.labels.Lower("word"), sf.Finite("word", ["A", f"{LIST}B{LIST}C"]))
     assert (found.flat, found.sizes.tolist()) == (["a", "b", "c"], [1, 2])

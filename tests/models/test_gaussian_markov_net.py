@@ -25,7 +25,7 @@ CHAIN = Graph("x0 -- x1 -- x2 -- x3")
 
 def test_closed_form_equals_newton_steps() -> None:
     """A decomposable graph, by both: a chord of weight nothing makes Newton's steps necessary."""
-    from suffice.inference.numbers.sparse_precision import sparse_precision
+    from suffice.numerics.inference.numbers.sparse_precision import sparse_precision
 
     net = fit_gaussian(CHAIN, columns())
     S = np.cov(np.array(list(columns().values())), bias=True)

@@ -11,9 +11,9 @@ from scipy.sparse import csr_array
 
 import suffice as sf
 from suffice.errors import DataError, FitError, GraphError, MissingCells, ModelError, StatisticsError
-from suffice.inference.finite.junction_tree import FactorTree
 from suffice.learning.undirected.ipf import CliqueTree
 from suffice.learning.undirected.likelihood import Curved, newton
+from suffice.numerics.inference.finite.junction_tree import FactorTree
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 

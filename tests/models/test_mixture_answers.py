@@ -11,9 +11,9 @@ import pytest
 import suffice as sf
 from suffice import exponential as ef
 from suffice.families.chosen.exponential_node import ExponentialNode
-from suffice.inference.sampling.sampling import Chained, Weighted
 from suffice.models.questions.densities import DrawnParts, NormalParts, PoissonParts, ResponseParts
 from suffice.models.questions.mixture import DistributionParts, Mixture
+from suffice.numerics.inference.sampling.sampling import Chained, Weighted
 
 COST = sf.results.RegressionCpd(
     sf.Real("x"), (sf.Finite("ill", ["no", "yes"]),), sf.regressions.GammaLog(), 0.0, [np.log(3.0)], dispersion=0.5

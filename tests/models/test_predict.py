@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.engines.engine import ROWS
 from suffice.errors import DataError, ModelError, SufficeNote, TooLarge
-from suffice.inference.finite import questions
+from suffice.numerics.inference.finite import questions
 from tests.oracles import joint, random_net
 
 TABLES: dict[str, Any] = {

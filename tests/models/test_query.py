@@ -550,7 +550,7 @@ def test_the_time_that_intervals_should_take_is_said(
 
 def test_the_clock_is_looked_at_between_draws(fitted_asia: sf.BayesNet, monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = itertools.count()
-    monkeypatch.setattr("suffice.iteration.Progress.seconds", property(lambda _: float(next(ticks))))
+    monkeypatch.setattr("suffice.basis.iteration.Progress.seconds", property(lambda _: float(next(ticks))))
     monkeypatch.setattr("suffice.models.questions.intervals.CELLS", 1)  # a draw at a time
     with pytest.warns(sf.SufficeNote, match="told without an interval"):
         found = fitted_asia.marginals(interval=0.9, time_limit=300)  # ticks, of which a thousand draws take a thousand

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.cli.question import WrittenQuestion, read_evidence, read_question, read_settings
 from suffice.errors import ModelError
+from suffice.interfaces.cli.question import WrittenQuestion, read_evidence, read_question, read_settings
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
 import suffice as sf
+from suffice.basis.variables import Count, Finite, Real
 from suffice.engines import Block
 from suffice.engines.data import Data
 from suffice.errors import DataError, FitError, FormatError, MissingCells, ModelError, TooLarge
-from suffice.inference.sampling.boltzmann import LayerUnits, Machine, key_of, log_mean
 from suffice.learning.undirected.rbm import Descent, Learned, PseudoSums
 from suffice.models.undirected.visible import VisibleColumns
-from suffice.variables import Count, Finite, Real
+from suffice.numerics.inference.sampling.boltzmann import LayerUnits, Machine, key_of, log_mean
 
 MIXED = [Finite("a", ["no", "yes"]), Real("r"), Finite("b", list("xyz")), Finite("c", ["no", "yes"])]
 

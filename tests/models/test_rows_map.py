@@ -14,7 +14,7 @@ import pytest
 import suffice as sf
 from suffice.engines import Data
 from suffice.errors import SufficeNote
-from suffice.inference.sampling.sampling import LikelihoodWeighting
+from suffice.numerics.inference.sampling.sampling import LikelihoodWeighting
 from tests.toy_engine import toy
 
 

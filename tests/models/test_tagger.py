@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import suffice as sf
-from suffice.estimators import CrfTagger
+from suffice.interfaces.estimators import CrfTagger
 
 TEXT = "the/D cat/N sat/V on/P the/D mat/N | a/D dog/N saw/V the/D Cat/N | Mary/N ran/V to/P a/D house/N | dogs/N ran/V"
 TOKENS = [(i, *token.split("/")) for i, sentence in enumerate(TEXT.split(" | ")) for token in sentence.split()]

@@ -28,7 +28,7 @@ import numpy as np
 os.environ.setdefault("SUFFICE_COMPILE", "now")  # no thread that compiles while a process is forked
 
 import suffice as sf
-from suffice import checkpoints
+from suffice.engines import checkpoints
 
 N = 400
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice import checkpoints
-from suffice.checkpoints import Checkpoint
+from suffice.engines import checkpoints
+from suffice.engines.checkpoints import Checkpoint
 from suffice.errors import FitError, FormatError, SufficeError
 from tests.recipes.checkpointed_runs import RUNS, end_of
 

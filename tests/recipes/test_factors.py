@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal
 
 import suffice as sf
 from suffice.errors import DataError, FitError, SufficeNote
-from suffice.learning.factor_analysis import FactorMoments
+from suffice.learning.latent.factor_analysis import FactorMoments
 from suffice.models.undirected.covariances import Covariances
 from suffice.statistics import Request
 from tests.toy_engine import toy

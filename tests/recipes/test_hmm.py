@@ -14,14 +14,14 @@ import pytest
 
 import suffice as sf
 from suffice.errors import DataError, FitError, SufficeNote
-from suffice.estimators import HMM
 from suffice.incomplete.chains import chain_batches
 from suffice.incomplete.first_slices import Given, Stationary
-from suffice.kernels.chains.state_normals import CHUNK, score_normals, sum_normals
+from suffice.interfaces.estimators import HMM
 from suffice.learning.chains.chain_covariance import StateProblem
 from suffice.learning.incomplete.climb import evaluate
-from suffice.learning.mixture_setup import Kind
+from suffice.learning.latent.mixture_setup import Kind
 from suffice.models.chain import Chain
+from suffice.numerics.kernels.chains.state_normals import CHUNK, score_normals, sum_normals
 from suffice.recipes.latent.hmm import hmm
 
 KINDS: dict[Kind, int] = {sf.latent.Full(): 18, sf.latent.Tied(): 6, sf.latent.Diagonal(): 9, sf.latent.Spherical(): 3}

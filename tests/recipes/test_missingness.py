@@ -14,9 +14,9 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import suffice as sf
-from suffice.cli.commands.data import missing_command
 from suffice.engines.engine import ROWS
 from suffice.errors import DataError, SufficeNote
+from suffice.interfaces.cli.commands.data import missing_command
 from suffice.recipes.missing import mcar as mcar_module
 from suffice.recipes.missing import missing_cells as cells_module
 from suffice.recipes.missing.mcar import normal_by_em

@@ -14,10 +14,10 @@ import pytest
 import suffice as sf
 from suffice.errors import DataError, FitError, SufficeNote
 from suffice.families.priors.priors import Gamma, as_prior
-from suffice.learning import mixture_setup
 from suffice.learning.incomplete.climb import FellError, evaluate
-from suffice.learning.mixture_parts import ClassParameters
-from suffice.learning.mixture_setup import Diagonal, Full, Kind, MixtureRows, Spherical, Tied
+from suffice.learning.latent import mixture_setup
+from suffice.learning.latent.mixture_parts import ClassParameters
+from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, Spherical, Tied
 from suffice.recipes.latent.latent_run import ICL
 from suffice.recipes.latent.mixture import HeldOut, mixture
 

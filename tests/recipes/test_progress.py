@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import suffice as sf
-from suffice.iteration import TraceStep
+from suffice.basis.iteration import TraceStep
 
 ROWS = sf.load("asia").sample(300, seed=0)
 GAPPY = {"a": ["u", "v", None, "u"] * 20, "b": ["x", "y", "y", None] * 20}

@@ -15,6 +15,8 @@ from scipy.special import gammaln
 from scipy.stats import poisson
 
 import suffice as sf
+from suffice.basis.iteration import Progress
+from suffice.basis.variables import Finite
 from suffice.engines.data import Data
 from suffice.errors import SufficeNote, note
 from suffice.families.categorical import Table
@@ -23,13 +25,11 @@ from suffice.families.design import Pass
 from suffice.incomplete import completions, expected_moments
 from suffice.incomplete.completions import FiniteCompletions, ReduceRows, condense_rows, theta_of
 from suffice.incomplete.expectations import IncompleteRows, spread
-from suffice.iteration import Progress
 from suffice.learning.incomplete.problem import problem_of
 from suffice.recipes.structural.structural_em import StructuralRun, said_once, structural_em
 from suffice.statistics import Request
 from suffice.structure.rules import Rules
 from suffice.structure.scoring.score_sources import Barring, LocalScores
-from suffice.variables import Finite
 
 
 def random_network(rng: np.random.Generator, n: int = 6, zeros: bool = False) -> Any:

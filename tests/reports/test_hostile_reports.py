@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from suffice.regressions import PoissonLog
 
 import suffice as sf
-from suffice.regressions import PoissonLog
-from suffice.reports import report_html
+from suffice.interfaces.reports import report_html
 from tests.reports.reading import article, read, section, sections
 
 NAMES = [

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import suffice as sf
-from suffice.reports.document import Section, own_file, page, policy
-from suffice.reports.graph import Strengths, graph_section, picture_of, strengths_of
-from suffice.reports.judgement import PredictionQuality, calibration_error, judge, judged_section
-from suffice.reports.markup import (
+from suffice.basis.variables import Finite
+from suffice.interfaces.reports.document import Section, own_file, page, policy
+from suffice.interfaces.reports.graph import Strengths, graph_section, picture_of, strengths_of
+from suffice.interfaces.reports.judgement import PredictionQuality, calibration_error, judge, judged_section
+from suffice.interfaces.reports.markup import (
     Html,
     Row,
     bullets,
@@ -22,10 +23,9 @@ from suffice.reports.markup import (
     text,
     ticks,
 )
-from suffice.reports.nodes import kind_of, nodes_section, share_of, table_of
-from suffice.reports.origin import conventions, fitted_from, missing_section, origin_section, schema_section
-from suffice.reports.subject import of_search, subject_of
-from suffice.variables import Finite
+from suffice.interfaces.reports.nodes import kind_of, nodes_section, share_of, table_of
+from suffice.interfaces.reports.origin import conventions, fitted_from, missing_section, origin_section, schema_section
+from suffice.interfaces.reports.subject import of_search, subject_of
 
 
 def test_text() -> None:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.reports import report_html
-from suffice.reports.document import own_file
+from suffice.interfaces.reports import report_html
+from suffice.interfaces.reports.document import own_file
 from tests.reports.reading import Node, article, facts, read, section, sections
 
 

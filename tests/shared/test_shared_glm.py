@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import suffice as sf
+from suffice.basis.variables import Count, Finite
 from suffice.families.regressions.logistic import ProportionalOdds
-from suffice.variables import Count, Finite
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from suffice.basis.variables import Finite, Real
 from suffice.engines.scan import scan
 from suffice.families.regressions.logistic import Logistic
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.learning.complete.irls import fit_regression
-from suffice.variables import Finite, Real
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"
 BINARY = ["0", "1"]

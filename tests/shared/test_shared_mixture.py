@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.learning.mixture_setup import Full, Kind, Tied
+from suffice.learning.latent.mixture_setup import Full, Kind, Tied
 from suffice.recipes.latent.mixture import mixture
 
 TABLES = Path(__file__).resolve().parents[3] / "shared" / "data" / "tables"

@@ -16,8 +16,8 @@ import pytest
 import suffice as sf
 from suffice.engines import Data, Sum
 from suffice.engines.engine import ROWS
-from suffice.engines.sample import Distinct, Sample, Stretches
 from suffice.engines.spark import Spark, SparkRows
+from suffice.engines.views.sample import Distinct, Sample, Stretches
 from tests.engines import test_one_door as door
 from tests.engines.test_engines import DECLARED, REQUESTS, TABLE, assert_identical, opened
 from tests.engines.test_one_door import HOLED, LEARNERS, WHOLE, learned_here

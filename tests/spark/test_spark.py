@@ -17,7 +17,7 @@ import suffice as sf
 from suffice.engines import Data
 from suffice.engines import gather as gathering
 from suffice.engines import spark as engine
-from suffice.engines.workers import on_own_disk
+from suffice.engines.partitions.workers import on_own_disk
 from suffice.errors import DataError, SufficeError, TooLarge
 from tests.engines.test_one_door import FINITE, HOLED, LEARNERS, WHOLE, alike, learned_here, some
 

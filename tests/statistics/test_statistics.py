@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from suffice.checkpoints import in_words
+from suffice.basis.variables import Finite
+from suffice.engines.checkpoints import in_words
 from suffice.errors import FormatError, StatisticsError
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.counts import RowFormula, alike, common_variable, describe, distinct, log_factorial, log_factorials
 from suffice.statistics.statistics import FlatCounts
 from suffice.statistics.suppression import Lost, Suppression, without_small
-from suffice.variables import Finite
 
 X = Finite("x", ["a", "b"])
 Y = Finite("y", ["u", "v", "w"])

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from suffice.basis.variables import Count, Finite, Real, Variable
 from suffice.errors import FormatError, GraphError
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.text import spelling
@@ -33,7 +34,6 @@ from suffice.structure.constraints import (
     read_tiers,
 )
 from suffice.structure.rules import Parents, Rules
-from suffice.variables import Count, Finite, Real, Variable
 
 NAMES = ("a, b", "c -> d", 'say "x"', "x-ray")  # sorted, and none of them plain
 EDGES = list(permutations(NAMES, 2))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
-from suffice.kernels.search.greedy import chordal_changes
+from suffice.numerics.kernels.search.greedy import chordal_changes
 from suffice.structure.undirected.decomposable import dag_of
 from tests.oracles import random_net
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
+from suffice.basis.iteration import OutOfTime
 from suffice.engines import gather
-from suffice.iteration import OutOfTime
 from suffice.structure.constraints import Forbid, Require
 from suffice.structure.methods import branch_and_cut, exact
 from suffice.structure.methods.branch_and_cut import BranchAndCut

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
+from suffice.basis.limits import Budget
 from suffice.errors import FitError, GraphError, TooLarge
-from suffice.limits import Budget
 from suffice.structure.constraints import Constraints, Forbid, MaxParents, Require
 from suffice.structure.methods.orders import Orders
 from suffice.structure.methods.pc import Separation, Separations

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
+from suffice.basis.iteration import OutOfTime, Progress
 from suffice.errors import DataError, FitError, GraphError, SufficeNote, TooLarge
-from suffice.iteration import OutOfTime, Progress
 from suffice.structure.results.explanations import COMPELLED, DISTINCT, MODEL
 from suffice.structure.search import problem_of
 

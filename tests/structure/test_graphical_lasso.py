@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import suffice as sf
-from suffice.inference.numbers.sparse_precision import sparse_precision
+from suffice.numerics.inference.numbers.sparse_precision import sparse_precision
 from tests.toy_engine import toy
 
 HERE = Path(__file__).parents[1] / "reference"

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
+from suffice.basis.iteration import OutOfTime, Progress
 from suffice.graphs.paths import meek
-from suffice.iteration import OutOfTime, Progress
 from suffice.structure.methods.ges import GES, Class, as_set, class_of, class_with, cliques, member, members
 from suffice.structure.methods.hill_climb import HillClimb, Tabu
 from suffice.structure.problem import Problem
@@ -238,7 +238,7 @@ def test_a_graph_without_a_member_is_none() -> None:
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_ancestors_are_kept(seed: int) -> None:
-    from suffice.kernels.search.greedy import toggle_edge
+    from suffice.numerics.kernels.search.greedy import toggle_edge
 
     rng = np.random.default_rng(seed)
     n = 8

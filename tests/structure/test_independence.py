@@ -14,7 +14,7 @@ from scipy import special, stats
 
 import suffice as sf
 from suffice.errors import DataError, FitError, StatisticsError
-from suffice.kernels.search import independence as kernels
+from suffice.numerics.kernels.search import independence as kernels
 from suffice.structure.independence import ChiSquared, FisherZ, GSquared, MutualInformation, independence_test
 from suffice.structure.search import problem_of
 from suffice.structure.separation import GatheringJudge, Questions, RowJudge, judge_of

@@ -12,7 +12,7 @@ from scipy import special, stats
 
 import suffice as sf
 from suffice.errors import FitError
-from suffice.kernels.search import mixed_tests as kernels
+from suffice.numerics.kernels.search import mixed_tests as kernels
 from suffice.structure.independence import Strata
 from suffice.structure.scoring.hybrid_scores import ConfigurationMoments
 from suffice.structure.search import problem_of

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.errors import FitError, GraphError, SufficeNote, TooLarge
 from suffice.graphs import n_dags
-from suffice.kernels.search import order_mcmc as kernels
+from suffice.numerics.kernels.search import order_mcmc as kernels
 from suffice.structure import order_mcmc as module
 from suffice.structure.constraints import Forbid, Require
 from suffice.structure.order_mcmc import order_mcmc

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from suffice import Forbid, HillClimb, Orders, Real, scan
+from suffice.basis.iteration import Progress
+from suffice.basis.variables import Finite
 from suffice.graphs.paths import meek
 from suffice.graphs.undirected import Graph
-from suffice.iteration import Progress
 from suffice.structure.constraints import MaxParents, Require, Tiers
 from suffice.structure.methods.chow_liu import best_forest, branching, reroot, spanning_tree
 from suffice.structure.methods.cuts import cluster_cut
@@ -32,7 +33,6 @@ from suffice.structure.undirected.decomposable import dag_of
 from suffice.structure.undirected.graph_method import GraphMethod, Penalties
 from suffice.structure.undirected.node_regressions import CodedNodes, GaussianNodes
 from suffice.structure.windows import among
-from suffice.variables import Finite
 from tests.oracles import parent_sets
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import FitError, GraphError
-from suffice.scores import EdgePrice
+from suffice.objectives.scores import EdgePrice
 from tests.statistics.test_every_family import finite_rows, mixed_rows
 
 ROWS = {

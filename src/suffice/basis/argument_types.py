@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from suffice.variables import Finite, Real, Variable
+    from suffice.basis.variables import Finite, Real, Variable
 
 Path: TypeAlias = "str | os.PathLike[str]"
 

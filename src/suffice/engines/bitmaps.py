@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Finite
 from suffice.engines.data import Data
 from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import Bits
-from suffice.engines.sample import SampledRows
 from suffice.engines.steps.bits import (
     SHARED,
     BitBlock,
@@ -31,9 +31,9 @@ from suffice.engines.steps.bits import (
     TableGroups,
 )
 from suffice.engines.steps.blocks import available_memory, n_threads
+from suffice.engines.views.sample import SampledRows
 from suffice.errors import TooLarge, bytes_in_words, note
 from suffice.statistics import Request
-from suffice.variables import Finite
 
 
 @dataclass(frozen=True, eq=False)

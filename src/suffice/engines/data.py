@@ -10,18 +10,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.variables import Finite, NumbersStay, Variable
 from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import Block, Each, Engine, S, Seen, Step, T, checked_function
 from suffice.engines.gather import Gather
-from suffice.engines.local import hold_in_memory
-from suffice.engines.sample import Collision, Distinct, Sample, SampledRows, Stretches, TakeRows, most_of
+from suffice.engines.local.local import hold_in_memory
 from suffice.engines.schema import Schema, Summarise
 from suffice.engines.steps.blocks import n_threads
-from suffice.engines.views import BootstrapRows, FoldRows, Indicating, Size, Tally, Viewed
+from suffice.engines.views.sample import Collision, Distinct, Sample, SampledRows, Stretches, TakeRows, most_of
+from suffice.engines.views.views import BootstrapRows, FoldRows, Indicating, Size, Tally, Viewed
 from suffice.errors import DataError, listing, quantity, whole
 from suffice.errors.remedies import in_python
 from suffice.statistics import Request, Statistics
-from suffice.variables import Finite, NumbersStay, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import SeedLike, VariablesLike

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from suffice.basis.variables import Variable
 from suffice.engines.steps.blocks import ROWS as ROWS
 from suffice.engines.steps.blocks import Array as Array
 from suffice.engines.steps.blocks import Block as Block
@@ -27,7 +28,6 @@ from suffice.engines.steps.blocks import is_missing as is_missing
 from suffice.engines.steps.blocks import ranges as ranges
 from suffice.engines.steps.blocks import sum_up as sum_up
 from suffice.errors import DataError, MissingCells, listing, nearest, quantity
-from suffice.variables import Variable
 
 if TYPE_CHECKING:
     from suffice.engines.encoding.doubts import Doubt

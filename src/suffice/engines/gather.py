@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.encoding.encode import code_type
 from suffice.engines.engine import ROWS, Array, Block, Floats, Step, Sum
 from suffice.engines.steps.blocks import available_memory
@@ -23,7 +24,6 @@ from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.counts import RowFormula, n_configurations
 from suffice.statistics.moments import Spread, merge_spreads, settle_spread
 from suffice.statistics.suppression import Entry
-from suffice.variables import Finite, Variable
 
 Keys = npt.NDArray[np.int64]
 
@@ -84,7 +84,7 @@ class Gather(Step[Parts]):
             )
         sparse = tuple(r for r, n in cells.items() if n > most)
         # Both ways give the same bits, so the compiled one is taken whenever it is there.
-        compiled = n_rows is None or n_rows * len(wanted) > SMALL or "suffice.kernels.counting.count" in sys.modules
+        compiled = n_rows is None or n_rows * len(wanted) > SMALL or "suffice.numerics.kernels.counting.count" in sys.modules
         whole = [r for r in wanted if r.real and not r.finite]
         cut = pool_requests(whole) if len(whole) > 1 else {}
         moments = (*cut, *(r for r in wanted if r.real and (r.finite or not cut)))
@@ -142,7 +142,7 @@ class _Counter:
         each = [[v.n_states for v in plan.tables[r]] for r in plan.dense]
         first = np.cumsum([0, *map(len, each)], dtype=np.int64)
         offsets = np.cumsum([0, *map(math.prod, each)], dtype=np.int64)
-        # first, members, sizes and offsets of the dense tables, as `suffice.kernels.counting.count` has them
+        # first, members, sizes and offsets of the dense tables, as `suffice.numerics.kernels.counting.count` has them
         self._tables = first, members, np.array([s for t in each for s in t], np.int64), offsets
         place = {n: i for i, n in enumerate(real)}
         self._members = {r: np.array([place[n] for n in r.real], np.int32) for r in plan.moments}
@@ -171,7 +171,7 @@ class _Counter:
             sizes = np.diff(self._tables[-1]).tolist()
             tables = (np.bincount(self._flat(r, n_rows), weight, n) for r, n in zip(self.plan.dense, sizes, strict=True))
             return np.concatenate([t.astype(np.float64) for t in tables])
-        from suffice.kernels.counting.count import count, count_weighted
+        from suffice.numerics.kernels.counting.count import count, count_weighted
 
         if weight is not None:
             cells = np.zeros(n_cells)
@@ -199,7 +199,7 @@ class _Counter:
         g, k = len(keys), len(members)
         result = Spread(np.zeros(g), np.zeros((g, k)), np.zeros((g, k)), np.zeros((g, k, k)))
         if self.plan.compiled:
-            from suffice.kernels.counting.moments import moments
+            from suffice.numerics.kernels.counting.moments import moments
 
             moments(self._real, members, group, self.weight, n_rows, *result)
         else:

@@ -9,18 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from suffice.basis.registry import Named, every
+from suffice.basis.variables import Finite, Real
 from suffice.engines.data import Data
 from suffice.engines.encoding.sources import AS_USUAL, Dialect, Options, Source, TextPath, checked_words
 from suffice.engines.engine import Engine
-from suffice.engines.local import Local
+from suffice.engines.local.local import Local
 from suffice.engines.reading.conll import SUFFIXES as CONLL
 from suffice.engines.reading.conll import Conll
 from suffice.engines.reading.files import SUFFIXES, Delimited, Parquet
 from suffice.engines.reading.frames import from_frame
 from suffice.errors import DataError, SchemaError, bytes_of, nearest
 from suffice.errors.remedies import TEXT_OPTIONS
-from suffice.registry import Named, every
-from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike, VariablesLike, WeightsLike

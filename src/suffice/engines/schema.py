@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from suffice.basis.output.display import OneTable
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.engine import Array, Block, Floats, Seen, Step, is_missing
 from suffice.errors import listing
-from suffice.output.display import OneTable
-from suffice.variables import Finite, Variable
 
 SHOWN = 6
 """States of a column that the report shows, with their counts."""

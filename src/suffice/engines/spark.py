@@ -27,11 +27,8 @@ from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import Options, Source
 from suffice.engines.engine import ROWS, Engine, Sum, T, View
-from suffice.engines.partitions import Partitions, PartitionWork
-from suffice.engines.reading.files import Delimited, Parquet
-from suffice.engines.scan import Backend
-from suffice.engines.views import Viewed
-from suffice.engines.workers import (
+from suffice.engines.partitions.partitions import Partitions, PartitionWork
+from suffice.engines.partitions.workers import (
     HeldBlocks,
     Job,
     Piece,
@@ -45,6 +42,9 @@ from suffice.engines.workers import (
     text_files,
     unwrap,
 )
+from suffice.engines.reading.files import Delimited, Parquet
+from suffice.engines.scan import Backend
+from suffice.engines.views.views import Viewed
 from suffice.errors import DataError, note, whole
 
 MOST = 64 * 2**20

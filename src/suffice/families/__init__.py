@@ -16,7 +16,7 @@ from suffice.families.categorical import TableNode
 from suffice.families.protocol.family import Estimate, Family, Mean, Mode
 from suffice.families.conditional_gaussian import LinearGaussian
 from suffice.families.chosen.exponential_node import PoissonNode
-from suffice.variables import Count, Distributed, Finite, Real, Variable
+from suffice.basis.variables import Count, Distributed, Finite, Real, Variable
 
 
 def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:

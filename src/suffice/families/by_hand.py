@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from suffice.basis.variables import Count, Finite, Real, Variable
 from suffice.errors import ModelError, listing, nearest
 from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.conditional_gaussian import ConditionalGaussian
@@ -15,7 +16,6 @@ from suffice.families.design import terms
 from suffice.families.protocol.cpd import Array, Cpd, as_numbers, split
 from suffice.families.regressions.regression_cpd import RegressionCpd
 from suffice.statistics.counts import checked_cells, sizes
-from suffice.variables import Count, Finite, Real, Variable
 
 
 class ByHand:

@@ -26,16 +26,16 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Ints
+from suffice.basis.registry import Named, find
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import FitError, FormatError, ModelError, note
 from suffice.errors.remedies import BDEU, BY_BIC, BY_MEAN
-from suffice.exponential.arithmetic.special import log_gamma_step
-from suffice.exponential.dirichlet import beta_interval, shares_of
 from suffice.families.parameter_draws import DrawnTable
 from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, PriorBelief, flat_index
-from suffice.registry import Named, find
+from suffice.numerics.exponential.arithmetic.special import log_gamma_step
+from suffice.numerics.exponential.dirichlet import beta_interval, shares_of
 from suffice.statistics import Counts, Request
 from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
-from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class Table(Cpd):
 
     def draw(self, columns: Columns, rng: np.random.Generator, n: int) -> npt.NDArray[Any]:
         """Codes of the child for n rows whose parents are in `columns`."""
-        from suffice.kernels.counting.count import draw_codes
+        from suffice.numerics.kernels.counting.count import draw_codes
 
         r = self.child.n_states
         ends = np.cumsum(self.probs.reshape(-1, r), axis=1)

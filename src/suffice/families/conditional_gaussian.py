@@ -23,19 +23,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Real, Variable
 from suffice.errors import FitError, ModelError, listing, quantity, whole
-from suffice.exponential.normals.lines import ConjugateLines, LeastSquares, log_line_prior, posterior_lines, regress, too_large
 from suffice.families.parameter_draws import DrawnGaussian
 from suffice.families.priors.number_priors import MeanBelief
 from suffice.families.protocol.cpd import Array, Columns, Cpd, as_numbers, flat_index, split
 from suffice.families.protocol.family import Estimate, Interval, Mean, PriorBelief
-from suffice.inference.numbers.gaussian import GaussianNode
+from suffice.numerics.exponential.normals.lines import (
+    ConjugateLines,
+    LeastSquares,
+    log_line_prior,
+    posterior_lines,
+    regress,
+    too_large,
+)
+from suffice.numerics.inference.numbers.gaussian import GaussianNode
 from suffice.statistics import Moments, Request
 from suffice.statistics.counts import checked_cells, describe, freeze, n_configurations, sizes
-from suffice.variables import Real, Variable
 
 if TYPE_CHECKING:
-    from suffice.exponential import Normal, StudentT
+    from suffice.numerics.exponential import Normal, StudentT
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -159,7 +166,7 @@ class ConditionalGaussian(Cpd):
 
     def predictive(self, given: Mapping[str, object] | None = None) -> StudentT | Normal:
         """The Student t of the next child given its parents, parameters integrated out; a normal where the variance is known."""
-        from suffice.exponential import Normal, StudentT
+        from suffice.numerics.exponential import Normal, StudentT
 
         given = given or {}
         g = self.configuration(given, "value")

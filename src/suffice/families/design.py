@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.engine import Block, Step
 from suffice.errors import DataError, FitError, FormatError, checked_level
 from suffice.families.protocol.family import Array, Columns, Interval
 from suffice.statistics import Counts
 from suffice.statistics.counts import array_of, flat, freeze, sizes
-from suffice.variables import Finite, Variable
 
 CELLS = 2**19
 """Numbers of a design that are held at once: 4 MiB. Smaller pieces would be in a nearer cache, but their calls cost more."""

@@ -17,6 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.limits import bytes_of
+from suffice.basis.output.display import OneTable
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.scan import scan
 from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
@@ -25,11 +28,8 @@ from suffice.errors.remedies import SEQUENCES, Remedy, argument, hidden_with_sta
 from suffice.families import family_of
 from suffice.graphs import Dag, Graph, Template
 from suffice.graphs.lagged import variable_and_lag
-from suffice.limits import bytes_of
-from suffice.output.display import OneTable
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.counts import sizes
-from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import HasGraph, RowsLike

@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from suffice.basis.variables import Count, Distributed, Finite, Real, Variable
 from suffice.engines.data import Data
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import FitError, listing, nearest, note
 from suffice.errors.remedies import DECLARED, FAMILY, Remedy, as_regression, declaration
-from suffice.exponential import Gamma
 from suffice.families import family_of
 from suffice.families.categorical import FiniteFamily
 from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.families.chosen.node_kinds import kind_of
 from suffice.families.priors.number_priors import GammaPrior
+from suffice.numerics.exponential import Gamma
 from suffice.statistics import Statistics
-from suffice.variables import Count, Distributed, Finite, Real, Variable
 
 STATES = 20
 """A column of numbers with more different values than this is not taken for states unless it is declared."""

@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.libraries import sc
+from suffice.basis.variables import Finite
 from suffice.errors import ModelError
-from suffice.exponential.dirichlet import draw_shares
 from suffice.families.design import configurations
 from suffice.families.protocol.family import Cpd, no_posterior
-from suffice.inference.finite.network import NONE, Array
-from suffice.inference.numbers.gaussian import GaussianNode
+from suffice.numerics.exponential.dirichlet import draw_shares
+from suffice.numerics.inference.finite.network import NONE, Array
+from suffice.numerics.inference.numbers.gaussian import GaussianNode
 from suffice.statistics import Counts, Moments
 from suffice.statistics.counts import checked_cells, sizes
-from suffice.variables import Finite
 
 DRAW = -1
 """The number of the draw, as if it were one more finite parent of a Gaussian node."""

@@ -21,13 +21,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from suffice.errors import FitError
-from suffice.exponential.normals.lines import independent
 from suffice.families.categorical import Table
 from suffice.families.charts import Array, Chart, Flags, GaussianChart, TableChart
 from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.families.regressions.regression_cpd import RegressionCpd
+from suffice.numerics.exponential.normals.lines import independent
 from suffice.statistics import Moments
 from suffice.statistics.counts import describe
 

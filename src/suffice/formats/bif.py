@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 
+from suffice.basis.variables import Finite
 from suffice.errors import FormatError
 from suffice.formats.grammar.finite_network import (
     MAX_PARENTS,
@@ -43,7 +44,6 @@ from suffice.formats.grammar.finite_network import (
 )
 from suffice.formats.grammar.network_format import NetworkFormat
 from suffice.formats.grammar.tokens import IDENTIFIER, Array, Spelling, Tokens, grammar, hint, quote, show, without_comments
-from suffice.variables import Finite
 
 _BIF = grammar("(){}[]|;", special=r'property(?=[ \t]+[^\s,){}|;])(?:"[^"\n]*+"|[^;\n])*+;?+|')
 _FUNCTION = re.compile(r"property\s+function\b")

@@ -26,6 +26,7 @@ from functools import partial
 
 import numpy as np
 
+from suffice.basis.variables import Finite
 from suffice.formats.grammar.finite_network import (
     Definition,
     FiniteNetwork,
@@ -38,7 +39,6 @@ from suffice.formats.grammar.finite_network import (
 )
 from suffice.formats.grammar.network_format import NetworkFormat
 from suffice.formats.grammar.tokens import IDENTIFIER, Spelling, Tokens, grammar, quote, show, without_comments
-from suffice.variables import Finite
 
 _NET = grammar("(){}[]|;=", multiline_strings=True)
 _word = Spelling(

@@ -14,6 +14,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from suffice.basis.output.display import OneTable
+from suffice.basis.output.files import replacing, text_of
+from suffice.basis.registry import find, words
+from suffice.basis.variables import Variable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FormatError, ModelError, SufficeError, SufficeNote, TooLarge, nearest, note
@@ -21,10 +25,6 @@ from suffice.errors.remedies import Remedy
 from suffice.formats.grammar.network_format import INSTEAD, Format, refuse_numbers
 from suffice.formats.grammar.tokens import show
 from suffice.formats.json.model import Json
-from suffice.output.display import OneTable
-from suffice.output.files import replacing, text_of
-from suffice.registry import find, words
-from suffice.variables import Variable
 
 if TYPE_CHECKING:
     from suffice.models.chain import Chain
@@ -280,7 +280,7 @@ def path_of(bundled: Bundled) -> str:
     >>> path_of(TABLES["penguins"]).endswith("penguins.csv")
     True
     """
-    return str(resources.files("suffice").joinpath("bundled", *bundled.file.split("/")))
+    return str(resources.files("suffice").joinpath("formats", "bundled", *bundled.file.split("/")))
 
 
 @cache

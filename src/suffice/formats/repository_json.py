@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.basis.variables import Finite, Real
 from suffice.errors import FormatError
 from suffice.formats.grammar.finite_network import Definition, FiniteNetwork, Numbers, cells, check_network, declare
 from suffice.formats.grammar.tokens import Array, hint, show
 from suffice.graphs import Dag
-from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
     from suffice.families.by_hand import Gaussian

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from suffice.basis.libraries import pa, pc, pq
+from suffice.basis.output.display import text_table
+from suffice.basis.output.files import replacing
 from suffice.errors import FormatError, quantity
-from suffice.output.display import text_table
-from suffice.output.files import replacing
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 

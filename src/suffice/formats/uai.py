@@ -28,11 +28,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Finite
 from suffice.errors import FormatError, bytes_in_words, listing, note
 from suffice.formats.grammar.finite_network import MAX_PARENTS, Definition, FiniteNetwork, Numbers, check_network, declare
 from suffice.formats.grammar.network_format import NetworkFormat
 from suffice.formats.grammar.tokens import Grammar, Tokens, show
-from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.models.networks import MarkovNet

@@ -40,12 +40,12 @@ from xml.parsers import expat
 
 import numpy as np
 
+from suffice.basis.variables import Finite
 from suffice.errors import FormatError, listing
 from suffice.formats.grammar.finite_network import TOLERANCE, Definition, FiniteNetwork, Numbers, States, check_network, declare
 from suffice.formats.grammar.network_format import NetworkFormat
 from suffice.formats.grammar.tokens import Array, NotANumberError, numbers, show
 from suffice.graphs import Dag
-from suffice.variables import Finite
 
 BLANKS = " \t\r\n"
 _MAX_DEPTH = 50

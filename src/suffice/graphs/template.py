@@ -13,12 +13,12 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from suffice.basis.pictures import Picture
 from suffice.errors import GraphError, TooLarge, whole
 from suffice.graphs.directed import Dag, DagLike
 from suffice.graphs.lagged import Parents, lagged_written, read_lagged, unrolled_name, variable_and_lag, within
 from suffice.graphs.text import Edge, show, statements
 from suffice.graphs.value import GraphValue
-from suffice.pictures import Picture
 
 TemplateLike: TypeAlias = "DagLike | Template"
 """What `Template` takes: text, a mapping child -> parents, pairs (parent, child), a networkx DiGraph, a Dag, a Template."""

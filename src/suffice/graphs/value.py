@@ -6,8 +6,8 @@ import html
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
+from suffice.basis.pictures import Focus, Picture, Pictured, PictureEdge, PictureNode
 from suffice.graphs.text import Edge, quote_name, unknown_node
-from suffice.pictures import Focus, Picture, Pictured, PictureEdge, PictureNode
 
 
 class GraphValue(Pictured):

@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.data import MAX_BYTES, Data
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.sample import SampledRows, row_hashes
+from suffice.engines.views.sample import SampledRows, row_hashes
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, note
 from suffice.errors.remedies import name_of
 from suffice.families.protocol.family import Cpd
@@ -28,10 +29,9 @@ from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import ComponentTable, code_rows
 from suffice.incomplete.numbers.patterns import n_points
 from suffice.incomplete.numbers.units import Units, observed_cells
-from suffice.inference.finite.logs import Elimination, LogFactor
-from suffice.inference.finite.network import n_cells, steps
+from suffice.numerics.inference.finite.logs import Elimination, LogFactor
+from suffice.numerics.inference.finite.network import n_cells, steps
 from suffice.statistics.counts import sizes
-from suffice.variables import Finite, Variable
 
 Small = npt.NDArray[np.int32]
 
@@ -228,7 +228,7 @@ def factors_at(theta: Theta, members: set[int], row: npt.NDArray[Any]) -> list[L
 
 
 class FiniteCompletions(NamedTuple):
-    """The components of some rows, as `suffice.kernels.inference.expectations` takes them; none, where none are given."""
+    """The components of some rows, as `kernels.inference.expectations` takes them; none, where none are given."""
 
     codes: Small
     """[variable, row]: states, and ~c for the missing cell c of a component."""
@@ -328,7 +328,7 @@ def _list_completions(some: _Components, seed: int, watch: Watch) -> tuple[Ints,
 
 
 def _enumerate_states(some: _Components, low: int, high: int, ways: Ints) -> tuple[Ints, Array, Small]:
-    from suffice.kernels.inference.expectations import list_completions
+    from suffice.numerics.kernels.inference.expectations import list_completions
 
     t, found = some.theta.tables, some.table
     size = np.diff(some.start[low : high + 1])
@@ -343,7 +343,7 @@ def _enumerate_states(some: _Components, low: int, high: int, ways: Ints) -> tup
 
 def _marginals(start: Ints, begin: Ints, lists: Any, watch: Watch) -> tuple[Array, Ints, Array]:
     """The marginal of each cell of each component; of components with many completions those of pairs, and where they begin."""
-    from suffice.kernels.inference.expectations import marginals
+    from suffice.numerics.kernels.inference.expectations import marginals
 
     at, digit_at = lists[:2]
     span = np.diff(begin[start])

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.limits import COPIES
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.engine import Block, Step
 from suffice.engines.gather import Groups
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listing
@@ -24,9 +26,7 @@ from suffice.families.categorical import Table
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
-from suffice.limits import COPIES
 from suffice.statistics.counts import RowFormula, checked_cells, describe, n_configurations, sizes
-from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True, eq=False)

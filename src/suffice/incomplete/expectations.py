@@ -18,6 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.steps.blocks import in_order, n_threads
@@ -27,7 +28,6 @@ from suffice.incomplete.completions import CodedRows, FiniteCompletions, ReduceR
 from suffice.incomplete.expected_moments import ExpectedMoments, saturated_statistics
 from suffice.statistics import Counts, Request, Statistics
 from suffice.statistics.counts import n_configurations, sizes
-from suffice.variables import Finite, Variable
 
 DENSE = 2**22
 """Cells up to which a table is dense."""
@@ -159,7 +159,7 @@ class ExpectedTables:
         return flat, at
 
     def _tables(self, sets: Sequence[Sequence[str]], threads: int | None) -> tuple[Array, Ints]:
-        from suffice.kernels.inference.expectations import expected_tables
+        from suffice.numerics.kernels.inference.expectations import expected_tables
 
         at, states = starts([n_configurations(self._variables_of(s)) for s in sets]), np.array(sizes(self.variables), np.int64)
         flat = np.zeros(int(at[-1]))

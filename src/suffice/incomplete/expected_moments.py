@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Bools, Ints
+from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.engine import Block, Step, add_up
 from suffice.engines.gather import Groups, table_of
 from suffice.errors import TooLarge, listing, note
@@ -40,7 +41,6 @@ from suffice.incomplete.numbers.patterns import MAX_STATES, Component, PatternFi
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.counts import RowFormula, n_configurations, sizes
 from suffice.statistics.moments import Spread
-from suffice.variables import Finite, Real, Variable
 
 MOST = 2**24
 """Completed rows that are held."""

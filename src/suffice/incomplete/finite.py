@@ -150,7 +150,7 @@ class ComponentTable:
 
     def add_codes(self, codes: npt.NDArray[np.int32], weight: Array) -> ComponentTable:
         """Take rows of states by number. A missing one is −1, and becomes ~ the number of the record that it belongs to."""
-        from suffice.kernels.counting.count import reduce_rows
+        from suffice.numerics.kernels.counting.count import reduce_rows
 
         t = self.tables
         state_start = np.cumsum([0, *t.sizes], dtype=np.int64)
@@ -159,7 +159,7 @@ class ComponentTable:
 
     def take(self, other: ComponentTable | Reduction) -> ComponentTable:
         """Take what other rows were reduced to."""
-        from suffice.kernels.counting.count import take_records
+        from suffice.numerics.kernels.counting.count import take_records
 
         moved, sizes = np.full(int(other.shape_at[0]), -1, np.int64), (len(self.tables.sizes), len(self.tables.families))
         theirs = (other.shapes, other.shape_at, other.records, other.record_at, other.record_shape, other.multiplicity)
@@ -190,7 +190,7 @@ class ComponentTable:
 
     def _grow(self) -> None:
         """Twice the room, for whatever is more than half full."""
-        from suffice.kernels.counting.count import rehash
+        from suffice.numerics.kernels.counting.count import rehash
 
         n_shapes, n_records = int(self.shape_at[0]), int(self.record_at[0])
         used = {"shapes": int(self.shape_at[1 + n_shapes]), "records": int(self.record_at[1 + n_records])}
@@ -362,7 +362,7 @@ class FiniteComponents:
 
     def _make_programs(self, first: int) -> Programs:
         """The programs of as many shapes from `first` on as the limit allows, of one at least."""
-        from suffice.kernels.inference.bucket_trees import compile_shapes
+        from suffice.numerics.kernels.inference.bucket_trees import compile_shapes
 
         r, la = self.reduction, self.reduction.tables
         n_shapes, starts = int(r.shape_at[0]), r.shape_at[1:-1]
@@ -400,7 +400,7 @@ class FiniteComponents:
 
 def _expect_part(part: tuple[int, int], programs: Programs, r: Reduction, tables: Array) -> tuple[Array, float, int]:
     """What the records of a part are expected to count, their log-likelihood, and the first that is impossible, or −1."""
-    from suffice.kernels.inference.bucket_trees import expect
+    from suffice.numerics.kernels.inference.bucket_trees import expect
 
     counts, logs = np.zeros(len(tables)), np.zeros(1)
     records = (r.records, r.record_at, r.record_shape, r.multiplicity)

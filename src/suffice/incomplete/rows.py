@@ -27,11 +27,18 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Bools
 from suffice.errors import ModelError, TooLarge
-from suffice.inference.finite.logs import LogFactor, log_factors, log_joint, shares
-from suffice.inference.finite.network import HINTED, NONE, Array, Ints, Network, Soft
-from suffice.inference.finite.questions import DONE, IMPOSSIBLE, Codes, in_rows, most_probable, posteriors
-from suffice.inference.numbers.gaussian import GaussianNode
-from suffice.inference.numbers.hybrid import GaussianBlock, Hybrid, ManyConfigurations, block_of, condition_block, density
+from suffice.numerics.inference.finite.logs import LogFactor, log_factors, log_joint, shares
+from suffice.numerics.inference.finite.network import HINTED, NONE, Array, Ints, Network, Soft
+from suffice.numerics.inference.finite.questions import DONE, IMPOSSIBLE, Codes, in_rows, most_probable, posteriors
+from suffice.numerics.inference.numbers.gaussian import GaussianNode
+from suffice.numerics.inference.numbers.hybrid import (
+    GaussianBlock,
+    Hybrid,
+    ManyConfigurations,
+    block_of,
+    condition_block,
+    density,
+)
 from suffice.statistics.counts import alike, keys_of
 
 MAX_FACTORS, MAX_PARTS = 32, 2**16

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.checkpoints import checkpoint_of
+from suffice.basis.iteration import Progress
+from suffice.basis.limits import Limits, options_of
+from suffice.basis.variables import Finite
+from suffice.engines.checkpoints import checkpoint_of
 from suffice.errors import FitError, listing, nearest, note, whole
 from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
 from suffice.families.design import terms
 from suffice.families.protocol.family import Estimate
-from suffice.iteration import Progress
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.incomplete.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts
 from suffice.learning.incomplete.coordinates import doubts
@@ -33,11 +35,9 @@ from suffice.learning.incomplete.objective import read_fixed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import FEW, nearest_pairs, profiles
 from suffice.learning.incomplete.task import of_sequences, with_mechanism
-from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import conventions_in_words
 from suffice.models.parts.sharing import shared_in_words
-from suffice.variables import Finite
 
 ENDLESS = 12.0
 """Log-odds of a state of a parent that 100,000 rows could hardly tell from infinite ones."""

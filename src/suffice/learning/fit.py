@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.limits import COPIES, LIMITS, Budget, Limits, check_room, options_of
+from suffice.basis.variables import Finite
 from suffice.engines.scan import scan
 from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
@@ -25,16 +27,14 @@ from suffice.learning.graph_score import agreed_statistics
 from suffice.learning.incomplete.task import Task, graph_and_ties, of_sequences, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
-from suffice.limits import COPIES, LIMITS, Budget, Limits, check_room, options_of
 from suffice.models.estimated import estimate_network, replace_cpds
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, agreeing, check_families
 from suffice.models.undirected.features import is_undirected
-from suffice.objectives import Bayes, Likelihood, as_penalties
+from suffice.objectives.principles import Bayes, Likelihood, as_penalties
 from suffice.statistics import Statistics
 from suffice.statistics.counts import n_configurations
-from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, SharedLike
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from suffice.models.networks import MarkovNet
     from suffice.models.undirected.features import Features
     from suffice.models.undirected.log_linear import LogLinear
-    from suffice.objectives import ObjectiveLike, PenaltyLike
+    from suffice.objectives.principles import ObjectiveLike, PenaltyLike
     from suffice.statistics import Moments
 
 

@@ -14,11 +14,12 @@ import numpy as np
 
 from suffice.basis.arrays import Array, Bools
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.iteration import Progress, Run
+from suffice.basis.limits import Limits, options_of
 from suffice.errors import FitError, ModelError, note, whole
 from suffice.errors.remedies import argument
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Estimate
-from suffice.iteration import Progress, Run
 from suffice.learning.chains.chain_problem import chain_problem_of
 from suffice.learning.chains.chain_task import refuse_first
 from suffice.learning.em import checked_numbers
@@ -27,7 +28,6 @@ from suffice.learning.incomplete.coordinates import Atlas
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.task import of_sequences
-from suffice.limits import Limits, options_of
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import conventions_in_words
 from suffice.statistics.counts import describe

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.output.display import html_table, text_table
+from suffice.basis.variables import Finite, is_whole
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, ModelError, StatisticsError, TooLarge, listing, nearest, note
 from suffice.errors.remedies import BY_BIC, WITH_BINS
@@ -37,10 +39,8 @@ from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, pool_statistics, tied_prior
 from suffice.models.questions.expected import Expected, NoEntropy, closed_form, entropy_terms
 from suffice.models.undirected.features import is_undirected
-from suffice.output.display import html_table, text_table
-from suffice.scores import BIC, Evidence, local_score
+from suffice.objectives.scores import BIC, Evidence, local_score
 from suffice.statistics import Statistics
-from suffice.variables import Finite, is_whole
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, HasGraph, PriorLike, RowsLike, ScoresNodes, SharedLike

@@ -10,7 +10,7 @@ from typing import Any
 
 from suffice.errors import FitError
 from suffice.errors.remedies import Remedy
-from suffice.objectives import (
+from suffice.objectives.principles import (
     Bayes,
     Conditional,
     ContrastiveDivergence,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.engines.sequences.lagged import rename
 from suffice.errors import ModelError
 from suffice.families.protocol.family import Array, Cpd
@@ -16,7 +17,6 @@ from suffice.graphs.lagged import unrolled_name, variable_and_lag
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, refuse_diffuse
 from suffice.models.networks import BayesNet
-from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike

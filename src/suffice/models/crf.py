@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.output.display import text_table
 from suffice.errors import DataError, ModelError, listing, note, whole
 from suffice.families.protocol.family import frame
-from suffice.inference.finite.network import Array
 from suffice.models.chains.chain_answers import Decoded
 from suffice.models.linear_chain.features import PairFeatures
 from suffice.models.linear_chain.reading import Evaluation, LabelExplanation, LabelReading, LabelSteps, LabelWeights, explain_step
 from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.rows.frames import checked_size, code_table, column, table
-from suffice.output.display import text_table
+from suffice.numerics.inference.finite.network import Array
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike

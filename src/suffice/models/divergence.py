@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.variables import Finite, Variable, is_whole
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, listing, nearest
 from suffice.errors.remedies import WITH_BINS
@@ -27,7 +28,6 @@ from suffice.families.protocol.family import Cpd
 from suffice.models.networks import BayesNet
 from suffice.models.questions.expected import Expected, closed_form, entropy_given_parents, marginal
 from suffice.statistics import Counts
-from suffice.variables import Finite, Variable, is_whole
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.scan import rows_with
 from suffice.errors import DataError, FitError, ModelError, SufficeError, listing, nearest, note, quantity
 from suffice.errors.remedies import BDEU, name_of
@@ -42,7 +43,6 @@ from suffice.models.parts.sharing import (
     with_shares,
 )
 from suffice.statistics import Statistics
-from suffice.variables import Finite, Variable
 
 STEPS, SETTLED = 100, 1e-10
 """Newton steps at most, and the standard errors that the last of them is shorter than."""

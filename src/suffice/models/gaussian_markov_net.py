@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
+from suffice.basis.output.display import Rows, and_more
+from suffice.basis.pictures import Picture
+from suffice.basis.variables import Real
 from suffice.engines.scan import rows_with
 from suffice.errors import DataError, MissingCells, ModelError, nearest
 from suffice.families.by_hand import Gaussian
@@ -18,16 +21,13 @@ from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.gathering import complete_rows
 from suffice.graphs import Graph
 from suffice.graphs.undirected import GraphLike, perfect_order
-from suffice.inference.finite.network import Array
-from suffice.inference.numbers.sparse_precision import SparsePrecision
 from suffice.models.networks import BayesNet
 from suffice.models.undirected.covariances import Covariances, covariance_of, refuse_other_kinds, selected_precision
 from suffice.models.undirected.twin import Undirected, UndirectedParts
-from suffice.output.display import Rows, and_more
-from suffice.pictures import Picture
+from suffice.numerics.inference.finite.network import Array
+from suffice.numerics.inference.numbers.sparse_precision import SparsePrecision
 from suffice.statistics import Moments, Request, Statistics
 from suffice.statistics.counts import freeze
-from suffice.variables import Real
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.engines.scan import scan
 from suffice.errors import MissingCells, ModelError, TooLarge
 from suffice.families.protocol.family import Array
@@ -23,17 +24,16 @@ from suffice.models.rows.row_answering import RowAnswering
 from suffice.models.undirected.factor import log_prob_of_complete
 from suffice.models.undirected.markov_parts import MarkovParts
 from suffice.models.undirected.twin import Undirected
-from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.basis.argument_types import RowsLike
-    from suffice.inference.sampling.sampling import Gibbs
     from suffice.models.questions.answers import Distribution, Marginals
     from suffice.models.questions.mixture import Mixture
     from suffice.models.questions.question import Given
     from suffice.models.undirected.goodness_of_fit import GoodnessOfFit
+    from suffice.numerics.inference.sampling.sampling import Gibbs
     from suffice.statistics import Statistics
 
 

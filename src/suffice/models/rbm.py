@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
+from suffice.basis.output.display import Rows, Tabular, and_more
+from suffice.basis.variables import Finite, Variable, by_name
 from suffice.errors import FitError, ModelError, TooLarge, quantity, whole
-from suffice.inference.finite.network import Array
-from suffice.inference.sampling.boltzmann import AIS, MAX_STATES, LogNormaliser, Machine, key_of
 from suffice.models.rows.frames import arrow_columns, table
 from suffice.models.undirected.visible import ROWS, OfUnits, VisibleColumns, checked_memory
-from suffice.output.display import Rows, Tabular, and_more
+from suffice.numerics.inference.finite.network import Array
+from suffice.numerics.inference.sampling.boltzmann import AIS, MAX_STATES, LogNormaliser, Machine, key_of
 from suffice.statistics.counts import freeze
-from suffice.variables import Finite, Variable, by_name
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,11 +11,11 @@ import numpy as np
 from suffice.basis.arrays import Array, Bools
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
+from suffice.basis.output.display import OneTable
+from suffice.basis.variables import Finite
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, listing, nearest, whole
 from suffice.families.protocol.family import frame
-from suffice.output.display import OneTable
-from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
@@ -147,7 +147,7 @@ class Calibration(OneTable):
     def plot(self, ax: Any = None, state: str | None = None) -> Any:
         """Observed shares with their intervals over predicted probabilities of a state; on the diagonal they agree. By
         matplotlib; gives the axes."""
-        from suffice.pictures.plots import plot_reliability
+        from suffice.basis.pictures.plots import plot_reliability
 
         own = self.of(state)
         bins = [(b.predicted, b.observed, b.lower, b.upper, b.weight) for b in self.bins if b.state == own]
@@ -159,7 +159,7 @@ class Calibration(OneTable):
     def plot_roc(self, ax: Any = None, state: str | None = None) -> Any:
         """The share of rows with a state that are above each probability, over that of rows without it. By matplotlib; gives the
         axes."""
-        from suffice.pictures.plots import plot_against
+        from suffice.basis.pictures.plots import plot_against
 
         own = self.of(state)
         curve = self.roc[own]

@@ -35,12 +35,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, MissingCells, SchemaError, listing, nearest, note
 from suffice.errors.remedies import declaration
-from suffice.exponential.normals.lines import COLLINEAR, regress, too_large
 from suffice.families import checked_estimate, family_of
 from suffice.families.categorical import TableNode
 from suffice.families.conditional_gaussian import ConditionalGaussian, SharedGaussian
@@ -50,14 +50,14 @@ from suffice.graphs import Dag
 from suffice.incomplete.numbers.normal import weighted_moments
 from suffice.learning.fit import fit
 from suffice.learning.incomplete.climb import Climb
-from suffice.learning.mixture_normals import JointPart, SeparatePart, imagined_moments
-from suffice.learning.mixture_parts import CollapsedClass
-from suffice.learning.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
+from suffice.learning.latent.mixture_normals import JointPart, SeparatePart, imagined_moments
+from suffice.learning.latent.mixture_parts import CollapsedClass
+from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
 from suffice.models.estimated import estimate_network
 from suffice.models.networks import BayesNet
+from suffice.numerics.exponential.normals.lines import COLLINEAR, regress, too_large
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.statistics.counts import checked_cells, describe
-from suffice.variables import Finite, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import PriorLike, RowsLike, VariablesLike

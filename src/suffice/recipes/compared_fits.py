@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.iteration import Progress, ProgressLike
+from suffice.basis.output.display import OneTable
+from suffice.basis.variables import Finite
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, nearest, note
 from suffice.families.protocol.family import frame
-from suffice.iteration import Progress, ProgressLike
 from suffice.learning.fit import fit
 from suffice.models.chains.chain_answers import posterior_frame
-from suffice.objectives import Perceptron
-from suffice.output.display import OneTable
-from suffice.variables import Finite
+from suffice.objectives.principles import Perceptron
 
 Fits = Mapping[str, Callable[[Any], Any]]
 
@@ -235,7 +235,7 @@ class ComparedFits(OneTable):
 
     def plot(self, ax: Any = None) -> Any:
         """ln p(target | rest) of a held-out row by each fit, ± two standard errors, by matplotlib; gives the axes."""
-        from suffice.pictures.plots import plot_intervals
+        from suffice.basis.pictures.plots import plot_intervals
 
         means = np.array([self[name].conditional / self[name].weight for name in self.folds])
         errors = np.array([self.error(name) for name in self.folds])

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.checkpoints import checkpoint_of
+from suffice.basis.iteration import Packed
+from suffice.basis.limits import Limits, options_of
+from suffice.basis.output.display import OneTable
+from suffice.engines.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
@@ -22,10 +25,7 @@ from suffice.families.named_families import for_search
 from suffice.families.priors.priors import suitable
 from suffice.families.protocol.family import Estimate, frame
 from suffice.graphs import Cpdag, Dag, Template
-from suffice.iteration import Packed
 from suffice.learning.fit import fit
-from suffice.limits import Limits, options_of
-from suffice.output.display import OneTable
 from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
 from suffice.statistics import Statistics
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs
     from suffice.graphs.template import TemplateLike
     from suffice.models.linear_chain.windows import LinearChain
-    from suffice.objectives import ObjectiveLike, PenaltyLike
+    from suffice.objectives.principles import ObjectiveLike, PenaltyLike
     from suffice.recipes.compared_fits import ComparedFits
 
 
@@ -285,7 +285,7 @@ class CrossValidation(OneTable):
 
     def plot(self, ax: Any = None) -> Any:
         """ln p of a held-out row in each fold, and their mean, by matplotlib; gives the axes."""
-        from suffice.pictures.plots import plot_intervals
+        from suffice.basis.pictures.plots import plot_intervals
 
         rows = [f"fold {i + 1}" for i in range(len(self.folds))]
         line = (self.mean, f"mean {self.mean:.6g} ± {self.error:.2g}")

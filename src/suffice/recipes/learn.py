@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.limits import Limits, options_of
+from suffice.basis.variables import Finite, Real
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
@@ -14,7 +16,6 @@ from suffice.errors.remedies import FAMILY_OPTIONS
 from suffice.families.priors.priors import BDeu, Gamma, NormalInverseGamma, suitable
 from suffice.families.protocol.family import Estimate, Mean
 from suffice.learning.fit import fit
-from suffice.limits import Limits, options_of
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
 from suffice.models.undirected.log_linear import LogLinear
@@ -25,7 +26,6 @@ from suffice.structure.problem import is_directed
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
 from suffice.structure.search import search
-from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import (

@@ -12,7 +12,11 @@ import numpy as np
 
 from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
-from suffice.checkpoints import checkpoint_of
+from suffice.basis.iteration import OutOfTime, Packed, Progress
+from suffice.basis.limits import Budget, Limits, options_of
+from suffice.basis.output.display import OneTable
+from suffice.basis.pictures import Focus, Picture, Pictured, PicturedTable
+from suffice.engines.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
@@ -24,10 +28,6 @@ from suffice.families.protocol.family import frame
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.paths import links, reach
 from suffice.graphs.text import Edge
-from suffice.iteration import OutOfTime, Packed, Progress
-from suffice.limits import Budget, Limits, options_of
-from suffice.output.display import OneTable
-from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.methods.orders import Orders
@@ -344,7 +344,7 @@ class Bootstrap(OneTable, PicturedTable):
     def plot(self, ax: Any = None) -> Any:
         """The strengths of the edges that were ever found, the strongest first, and the threshold, by matplotlib; gives the
         axes."""
-        from suffice.pictures.plots import plot_intervals
+        from suffice.basis.pictures.plots import plot_intervals
 
         rows = [f"{e.a} {'→' if self.directed else '–'} {e.b}" for e in self.edges]
         strengths = [e.strength for e in self.edges]

@@ -20,6 +20,7 @@ import numpy as np
 
 from suffice.basis.arrays import Bools
 from suffice.basis.libraries import sc
+from suffice.basis.variables import Finite
 from suffice.errors import FitError, GraphError, TooLarge, listing
 from suffice.errors.remedies import Remedy
 from suffice.graphs.paths import reach
@@ -29,14 +30,13 @@ from suffice.learning.undirected.ipf import IPF, CliqueTree
 from suffice.models.undirected.factor import Terms
 from suffice.models.undirected.features import undirected_model
 from suffice.models.undirected.log_linear import LogLinear, Names, maximal
-from suffice.scores import AIC, BIC, LogLikelihood
+from suffice.objectives.scores import AIC, BIC, LogLikelihood
 from suffice.statistics import Request, Statistics
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.scoring.parent_sets import TIE
 from suffice.structure.undirected.graph_method import GraphMethod
-from suffice.variables import Finite
 
 NEAR = 1e-3
 """How far a log-likelihood may be from its maximum, about, where that is inside,"""

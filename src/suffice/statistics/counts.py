@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
 from suffice.basis.libraries import sc
+from suffice.basis.variables import Finite, sorted_states
 from suffice.errors import FormatError, StatisticsError, TooLarge, bytes_in_words, listing, nearest
-from suffice.variables import Finite, sorted_states
 
 GONE = 1e-10
 """What is left of a weight after subtraction is rounding if it is a smaller share of it than this."""

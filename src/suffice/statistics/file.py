@@ -27,12 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.output.files import replacing
+from suffice.basis.variables import Finite, Variable, variable_from_dict, variable_to_dict
 from suffice.errors import FormatError, SufficeError, listing
-from suffice.output.files import replacing
 from suffice.statistics.counts import Counts, RowFormula, log_factorials, sizes
 from suffice.statistics.moments import Moments
 from suffice.statistics.suppression import NOTHING, Entry, Suppression
-from suffice.variables import Finite, Variable, variable_from_dict, variable_to_dict
 
 LONGEST_HEADER = 1000
 _HEADER = re.compile(

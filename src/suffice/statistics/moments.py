@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.variables import Finite
 from suffice.errors import StatisticsError, nearest
 from suffice.statistics.counts import GONE, Request, RowFormula, distinct, freeze, move_keys, n_configurations, project_keys
-from suffice.variables import Finite
 
 
 class Spread(NamedTuple):

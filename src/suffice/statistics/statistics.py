@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.output.display import html_table
+from suffice.basis.variables import Count, Distributed, Finite, NotNormal, Real, Variable
 from suffice.errors import StatisticsError, listing, whole
-from suffice.output.display import html_table
 from suffice.statistics.counts import Counts, Request, RowFormula, common_variable, log_factorials, n_configurations
 from suffice.statistics.moments import Moments
 from suffice.statistics.suppression import Entry, Lost, Scope, Suppression, agreed_suppression, without_small
-from suffice.variables import Count, Distributed, Finite, NotNormal, Real, Variable
 
 
 class FlatCounts(NamedTuple):

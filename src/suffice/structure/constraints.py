@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Bools
+from suffice.basis.variables import Variable
 from suffice.errors import FormatError, GraphError, listing, nearest
 from suffice.errors.remedies import TIERS, in_python
 from suffice.graphs import Dag
@@ -36,7 +37,6 @@ from suffice.structure.rules import (
     tier_lines,
     tier_names,
 )
-from suffice.variables import Variable
 
 EDGES = ("forbidden", "required", "adjacent", "not_ancestor")
 """The kinds of constraints that are pairs of names."""

@@ -17,15 +17,15 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array, Ints
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
+from suffice.basis.registry import Named
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import Remedy
-from suffice.exponential.normals.lines import COLLINEAR, too_large
-from suffice.registry import Named
+from suffice.numerics.exponential.normals.lines import COLLINEAR, too_large
 from suffice.statistics import Counts, Moments, Request, Statistics
 from suffice.structure.scoring.hybrid_scores import ConfigurationMoments
-from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
@@ -263,7 +263,7 @@ class Strata(NamedTuple):
 
     def answers(self, members: npt.NDArray[np.int32]) -> Array:
         """Statistic, degrees of freedom and log p of tests by the places of their numbers: the given, then the pair's."""
-        from suffice.kernels.search.mixed_tests import ratio_tests, state_tests
+        from suffice.numerics.kernels.search.mixed_tests import ratio_tests, state_tests
 
         result = np.zeros((len(members), 3))
         members = np.ascontiguousarray(members, np.int32)

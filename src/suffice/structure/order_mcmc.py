@@ -19,12 +19,12 @@ import numpy as np
 
 from suffice.basis.arrays import Array, Ints
 from suffice.basis.blas import one_blas_thread
-from suffice.checkpoints import checkpoint_of
+from suffice.basis.iteration import OutOfTime, Packed
+from suffice.basis.limits import Limits, bytes_of, check_room, options_of
+from suffice.engines.checkpoints import checkpoint_of
 from suffice.engines.steps.blocks import available_memory, in_order
 from suffice.errors import FitError, note
-from suffice.iteration import OutOfTime, Packed
-from suffice.limits import Limits, bytes_of, check_room, options_of
-from suffice.scores import AIC, LogLikelihood
+from suffice.objectives.scores import AIC, LogLikelihood
 from suffice.structure.constraints import Constraints
 from suffice.structure.methods.hill_climb import check_number
 from suffice.structure.problem import Problem
@@ -242,7 +242,7 @@ class _OrderWalk:
     kept: list[_Batch] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        from suffice.kernels.search.order_mcmc import rescore
+        from suffice.numerics.kernels.search.order_mcmc import rescore
 
         self.order = self.rules.some_order(self.rng)
         self.own = np.empty(len(self.order))
@@ -252,7 +252,7 @@ class _OrderWalk:
 
     def walk(self, samples: int, keep: bool) -> None:
         """Go on until so many orders are sampled, and keep them or not."""
-        from suffice.kernels.search.order_mcmc import edges, walk
+        from suffice.numerics.kernels.search.order_mcmc import edges, walk
 
         n, moves = len(self.order), samples * self.thin
         orders, totals = np.empty((samples, n), np.int32), np.empty(samples)
@@ -353,7 +353,7 @@ def _posterior(problem: Problem, table: _Table, walks: Sequence[_OrderWalk], cor
 
 def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Array]:
     """One over the number of orders of each graph that was drawn, relative to the largest."""
-    from suffice.kernels.search.order_mcmc import linear_extensions
+    from suffice.numerics.kernels.search.order_mcmc import linear_extensions
 
     known: dict[bytes, float] = {}
 

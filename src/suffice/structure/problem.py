@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.basis.arrays import Bools
+from suffice.basis.iteration import Progress
+from suffice.basis.registry import Named
+from suffice.basis.variables import Variable
 from suffice.engines.data import Data
 from suffice.errors import FitError, GraphError
 from suffice.errors.remedies import FAMILIES, Remedy
@@ -17,14 +20,11 @@ from suffice.families import family_of, has_family
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.directed import topological_order
 from suffice.graphs.paths import class_edges, extension
-from suffice.iteration import Progress
-from suffice.registry import Named
 from suffice.statistics import Statistics
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import ScoreSource
 from suffice.structure.scoring.regression_scores import RegressionScores
 from suffice.structure.scoring.score_sources import LocalScores
-from suffice.variables import Variable
 
 
 class Outcome(NamedTuple):

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Bools, Ints
+from suffice.basis.variables import Finite, Real, Variable
 from suffice.errors import FitError, FormatError, GraphError, bytes_in_words, listing
 from suffice.errors.remedies import as_regression
 from suffice.families import has_family
@@ -23,7 +24,6 @@ from suffice.graphs import Dag
 from suffice.graphs.directed import topological_order
 from suffice.graphs.paths import Links, chain, find_cycle, links, reach, shortest_path
 from suffice.graphs.text import Edge, all_nodes, checked_name, is_networkx, read_directed, read_pairs, show
-from suffice.variables import Finite, Real, Variable
 
 Parents = tuple[int, ...]
 

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.iteration import OutOfTime
 from suffice.basis.libraries import sc
-from suffice.checkpoints import checkpoint_of
+from suffice.basis.limits import NO_LIMITS, Budget, Limits, bytes_of, options_of
+from suffice.basis.variables import Finite, Variable
+from suffice.engines.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, note, quantity, whole
 from suffice.errors.remedies import FAMILIES, FAMILY_OPTIONS, Remedy, argument, declaration
 from suffice.families.named_families import for_search
-from suffice.iteration import OutOfTime
-from suffice.limits import NO_LIMITS, Budget, Limits, bytes_of, options_of
-from suffice.scores import BIC, GraphPosterior
+from suffice.objectives.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints import Constraints, Require
 from suffice.structure.methods.orders import USUAL
@@ -31,7 +32,6 @@ from suffice.structure.results.plan import Plan, check, in_words
 from suffice.structure.rules import Rules
 from suffice.structure.undirected.graph_method import GraphMethod
 from suffice.structure.windows import StepWindow, with_first_steps
-from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs

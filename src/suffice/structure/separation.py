@@ -19,13 +19,14 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Bools
+from suffice.basis.iteration import Memory, Packed
+from suffice.basis.variables import Finite
 from suffice.engines.bitmaps import bits_of
 from suffice.engines.data import Data
 from suffice.engines.engine import Bits
 from suffice.engines.steps.bits import BitBlock, BitLayout
 from suffice.engines.steps.blocks import in_order, n_threads
-from suffice.iteration import Memory, Packed
-from suffice.scores import BIC
+from suffice.objectives.scores import BIC
 from suffice.statistics import Request
 from suffice.structure.independence import (
     ChiSquared,
@@ -41,7 +42,6 @@ from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents
 from suffice.structure.scoring.hybrid_scores import NUMBERS, HybridScores
 from suffice.structure.scoring.local_scores import CELLS, in_memory
-from suffice.variables import Finite
 
 Ints = npt.NDArray[Any]
 Test = tuple[str, str, tuple[str, ...]]
@@ -113,7 +113,7 @@ class Questions:
 
     def tests(self, k: int, done: Bools, size: int) -> Iterator[tuple[Ints, Ints]]:
         """The pairs, and the set of k members, of each test, up to `size` at a time; what is done by then is left out."""
-        from suffice.kernels.search.independence import subsets
+        from suffice.numerics.kernels.search.independence import subsets
 
         cursor = np.zeros(k + 3, np.int64)
         while True:
@@ -245,7 +245,7 @@ class TableTests:
     coded: ClassVar[bool] = True
 
     def of(self, block: BitBlock) -> Array:
-        from suffice.kernels.search.independence import table_tests
+        from suffice.numerics.kernels.search.independence import table_tests
 
         result = np.empty(len(self.owner))
         at = np.where(self.layout.narrow, self.layout.first[:-1], -1)
@@ -280,7 +280,7 @@ class CorrelationJudge(Judge):
         self.correlation, self.weight, self.threads = correlation, float(weight), threads
 
     def log_p(self, pairs: Ints, owner: Ints, sets: Ints, enough: float) -> Array:
-        from suffice.kernels.search.independence import partial_tests
+        from suffice.numerics.kernels.search.independence import partial_tests
 
         result = np.empty(len(owner))
         partial_tests(self.correlation, self.weight, pairs, owner, sets, sets.shape[1], float(enough), result)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from suffice.basis.variables import Real
 from suffice.engines.data import Data
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, GraphError, listing, nearest, note, whole
@@ -18,7 +19,6 @@ from suffice.graphs.paths import chain
 from suffice.graphs.text import Edge, show
 from suffice.structure.constraints import Adjacent, Candidates, Constraints, Forbid, MaxParents, NotAncestor, Require, Tiers
 from suffice.structure.results.found import Found
-from suffice.variables import Real
 
 
 @dataclass(frozen=True, eq=False)

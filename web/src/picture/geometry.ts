@@ -1,4 +1,4 @@
-// The measures of a drawn node, those of suffice/pictures/shapes.py, and what of a drawing is in view.
+// The measures of a drawn node, those of suffice/basis/pictures/shapes.py, and what of a drawing is in view.
 
 import type { Graph, GraphEdge, GraphNode, Point } from "../wire";
 

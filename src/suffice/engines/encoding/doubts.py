@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Finite, NumbersStay, Variable, sorted_states
 from suffice.engines.encoding.encode import MARKS, WITH_COMMA, number
 from suffice.engines.encoding.infer import FEW, STATES, CellsFound, is_integer_text
 from suffice.errors import listing, note
 from suffice.errors.remedies import DECIMAL_COMMA, Remedy, argument, declaration, state_names
-from suffice.variables import Finite, NumbersStay, Variable, sorted_states
 
 if TYPE_CHECKING:
     from suffice.engines.encoding.sources import Options

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import pa, pc, pt
+from suffice.basis.variables import LIST, Finite, state_text
 from suffice.errors import WAY_OUT, listing, nearest
 from suffice.errors.remedies import DECIMAL_COMMA, argument
-from suffice.variables import LIST, Finite, state_text
 
 Codes = npt.NDArray[np.unsignedinteger[Any]]
 

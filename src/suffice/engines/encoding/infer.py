@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.basis.libraries import pc, pt
+from suffice.basis.variables import Bins, Count, Distributed, Finite, NumbersStay, Real, Variable, sorted_states, state_text
 from suffice.engines.encoding.encode import (
     MARKED,
     NUMBERS,
@@ -34,7 +35,6 @@ from suffice.engines.encoding.encode import (
 )
 from suffice.engines.encoding.sources import Kind, Options, Source
 from suffice.errors import DataError
-from suffice.variables import Bins, Count, Distributed, Finite, NumbersStay, Real, Variable, sorted_states, state_text
 
 FEW = 20
 """Undeclared whole numbers with no more different values than this are noted where they stay numbers: they may be states."""

@@ -21,10 +21,10 @@ from typing import Any, Literal
 import numpy as np
 
 from suffice.basis.libraries import pa, pt
+from suffice.basis.variables import Bins, Finite, NumbersStay, Real, Variable, declaration, state_text
 from suffice.engines.encoding.encode import Encoder, Wrong
 from suffice.engines.steps.blocks import ROWS, Array, ahead, n_threads, with_count
 from suffice.errors import DataError, SchemaError, nearest
-from suffice.variables import Bins, Finite, NumbersStay, Real, Variable, declaration, state_text
 
 FEW_CELLS = 2**19
 """Cells that are encoded sooner than threads are started for them."""

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.libraries import nw, pa
+from suffice.basis.variables import Finite, Variable, state_text
 from suffice.engines.encoding.encode import texts
 from suffice.engines.encoding.sources import Categories, Kind, Source, checked_names, kind_of
 from suffice.engines.engine import Array, is_missing
 from suffice.engines.steps.blocks import available_memory, n_threads
 from suffice.errors import DataError, SufficeError, TooLarge, bytes_in_words, listing
-from suffice.variables import Finite, Variable, state_text
 
 CHUNK = 2**22
 """Rows that are encoded at once; bounds the memory for what lies between a frame and its codes."""

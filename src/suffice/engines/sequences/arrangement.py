@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from suffice.engines.kept import Column
+from suffice.engines.local.kept import Column
 from suffice.engines.sequences.keys import Times
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.errors.remedies import argument, name_of

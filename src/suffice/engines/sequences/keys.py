@@ -16,15 +16,15 @@ import numpy as np
 
 from suffice.basis.arrays import Ints
 from suffice.basis.libraries import pa, pc
+from suffice.basis.variables import state_text
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.encode import Encoder, NotANumber, NumberEncoder, Weights, Wrong, first_rows, texts
 from suffice.engines.encoding.sources import Categories, Kind, Source, readable
 from suffice.engines.engine import Array, ranges
-from suffice.engines.kept import Column, Nothing, Sink
-from suffice.engines.local import Local
+from suffice.engines.local.kept import Column, Nothing, Sink
+from suffice.engines.local.local import Local
 from suffice.errors import DataError, listing
 from suffice.errors.remedies import argument
-from suffice.variables import state_text
 
 Reading = Literal["whole", "numbers", "times", "texts"]
 

@@ -17,14 +17,14 @@ from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.sources import Options
 from suffice.engines.engine import Array, Block, Engine, Step, Sum, T, View
-from suffice.engines.local import Local
-from suffice.engines.partitions import ForEach, Partitions, PartitionWork, Reader, place
+from suffice.engines.local.local import Local
+from suffice.engines.partitions.partitions import ForEach, Partitions, PartitionWork, Reader, place
 from suffice.engines.reading.frames import FrameSource
 from suffice.engines.sequences.arranged import SortedKeys, refuse_changes, with_gaps
 from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Fetched, Looked, Missing, Refuse, cut_sequences, starts_of
 from suffice.engines.sequences.keys import TEXT_ORDER, Keyed, ShownTimes, Times, about_text
 from suffice.engines.steps.blocks import locate
-from suffice.engines.views import Ints, Viewed
+from suffice.engines.views.views import Ints, Viewed
 from suffice.errors import DataError
 from suffice.errors.remedies import argument
 

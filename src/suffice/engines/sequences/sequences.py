@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Finite, Real
 from suffice.engines.data import Data, Schema
 from suffice.engines.engine import Block, Engine, Step, T, View
-from suffice.engines.local import Local
-from suffice.engines.partitions import Partitions
+from suffice.engines.local.local import Local
+from suffice.engines.partitions.partitions import Partitions
 from suffice.engines.scan import scan
 from suffice.engines.sequences.arranged import Arranged, arrange_rows
 from suffice.engines.sequences.arrangement import REFUSE, Arrangement, Missing, Refuse
 from suffice.engines.sequences.keys import Keyed
 from suffice.engines.sequences.lagged import Columns, Lagged
 from suffice.engines.sequences.parted import part_sequences
-from suffice.engines.views import Ints, Viewed, seed_of
+from suffice.engines.views.views import Ints, Viewed, seed_of
 from suffice.errors import DataError, listing, nearest, quantity, whole
 from suffice.errors.remedies import argument
-from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike, SeedLike, VariablesLike, WeightsLike

@@ -124,7 +124,7 @@ def bit_block(block: Block, layout: BitLayout) -> BitBlock:
 
 def set_plane(bits: Words, word: int, block: Block, plane: Plane, layout: BitLayout) -> None:
     """Set the bits [state, word] of some rows of a block, from a word on."""
-    from suffice.kernels.counting.bitmaps import set_bits
+    from suffice.numerics.kernels.counting.bitmaps import set_bits
 
     bytes_of = bits.view(np.uint8)
     for v, (name, size) in enumerate(zip(layout.names, layout.n_states, strict=True)):
@@ -197,7 +197,7 @@ class CountStates(BitStep):
         return int(self.layout.first[-1])
 
     def add(self, block: BitBlock, out: Counts) -> None:
-        from suffice.kernels.counting.bitmaps import count_states
+        from suffice.numerics.kernels.counting.bitmaps import count_states
 
         count_states(block.bits, block.times, out)
 
@@ -265,7 +265,7 @@ class CountTables(_Tables):
     full: bool = True
 
     def add(self, block: BitBlock, out: Counts) -> None:
-        from suffice.kernels.counting.bitmaps import count_groups
+        from suffice.numerics.kernels.counting.bitmaps import count_groups
 
         room = int(np.cumprod(self._kept, axis=1).sum(1).max(initial=0))
         bits = block.bits, block.times, self.layout.first, self.layout.sizes
@@ -288,7 +288,7 @@ class ScanTables(_Tables):
     coded: ClassVar[bool] = True
 
     def add(self, block: BitBlock, out: Counts) -> None:
-        from suffice.kernels.counting.bitmaps import scan_groups
+        from suffice.numerics.kernels.counting.bitmaps import scan_groups
 
         g = self.groups
         codes = np.zeros((len(block.columns), len(block.columns[0])), np.uint16)

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.output.terminal import LINE, is_shown, patience
 from suffice.errors import DataError
-from suffice.output.terminal import LINE, is_shown, patience
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]

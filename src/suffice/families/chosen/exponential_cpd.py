@@ -12,7 +12,7 @@ import numpy.typing as npt
 from suffice.errors import ModelError, checked_level
 from suffice.families.protocol.cpd import Array, Columns, Cpd, flat_index
 from suffice.families.protocol.family import Estimate, Interval, Mode
-from suffice.inference.numbers.gaussian import CountNode, DistributionNode
+from suffice.numerics.inference.numbers.gaussian import CountNode, DistributionNode
 from suffice.statistics import Moments
 from suffice.statistics.counts import RowFormula, describe
 

@@ -22,18 +22,18 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
+from suffice.basis.registry import find
+from suffice.basis.variables import Count, Distributed, Finite, Variable
 from suffice.errors import FitError, FormatError, ModelError, StatisticsError, SufficeError
 from suffice.errors.remedies import BY_MEAN, CONJUGATE, as_family, of_python
-from suffice.exponential.gamma import Poisson
 from suffice.families.chosen.exponential_cpd import MemberCpd
 from suffice.families.chosen.node_kinds import KINDS, NodeKind, distribution_of, kind_of
 from suffice.families.protocol.cpd import frame
 from suffice.families.protocol.family import Array, Estimate, Interval, Mean, Mode, split
-from suffice.inference.numbers.gaussian import CountNode
-from suffice.registry import find
+from suffice.numerics.exponential.gamma import Poisson
+from suffice.numerics.inference.numbers.gaussian import CountNode
 from suffice.statistics import Moments, Request
 from suffice.statistics.counts import RowFormula, array_of, checked_cells, describe, flat, freeze, n_configurations, sizes
-from suffice.variables import Count, Distributed, Finite, Variable
 
 Ints = npt.NDArray[np.int64]
 

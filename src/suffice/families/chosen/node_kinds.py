@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from suffice.basis.libraries import sc, st
+from suffice.basis.registry import Named, find
+from suffice.basis.variables import Distributed, Finite, Variable
 from suffice.errors import FitError, ModelError
-from suffice.exponential import Beta, Binomial, Exponential, Gamma, Geometric, NegativeBinomialKnownSize
-from suffice.exponential import Poisson as PoissonCounts
-from suffice.exponential.arithmetic.values import Array, Interval, tail
-from suffice.exponential.pairs import PairBelief
-from suffice.exponential.protocol.family import ExponentialFamily as Distribution
-from suffice.exponential.protocol.statistic import Totals
 from suffice.families.protocol.family import Prior, check_positive
-from suffice.registry import Named, find
+from suffice.numerics.exponential import Beta, Binomial, Exponential, Gamma, Geometric, NegativeBinomialKnownSize
+from suffice.numerics.exponential import Poisson as PoissonCounts
+from suffice.numerics.exponential.arithmetic.values import Array, Interval, tail
+from suffice.numerics.exponential.pairs import PairBelief
+from suffice.numerics.exponential.protocol.family import ExponentialFamily as Distribution
+from suffice.numerics.exponential.protocol.statistic import Totals
 from suffice.statistics import Moments, Statistics
-from suffice.variables import Distributed, Finite, Variable
 
 PRIORS: dict[str, Any] = {"Gamma": Gamma, "Beta": Beta}
 """The conjugate priors of distributions with one parameter."""

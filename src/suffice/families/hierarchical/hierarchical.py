@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from suffice.basis.variables import Finite, Real, Variable
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BINS, PARTIAL, POOLED, SEPARATE, by_evidence
 from suffice.families.hierarchical.random_effects import RandomEffects
@@ -26,7 +27,6 @@ from suffice.families.priors.priors import same_rows
 from suffice.families.protocol.family import Array, Node, Prior, all_finite, in_order, prior_of
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import array_of, checked_cells, flat, n_configurations, sizes
-from suffice.variables import Finite, Real, Variable
 
 
 @dataclass(frozen=True)

@@ -19,19 +19,19 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import FitError, checked_level, listing, note
 from suffice.errors.remedies import TABLE_PRIORS, Remedy
-from suffice.exponential.arithmetic.symmetric import ROUNDING, scaled_cholesky, singular_column
-from suffice.exponential.arithmetic.values import Interval
 from suffice.families.hierarchical.hierarchical import rows_of
 from suffice.families.hierarchical.laplace import HIGHEST, LOWEST, JointLaplace, Laplace, normal_of_rows
 from suffice.families.hierarchical.laplace_draws import draw_rows, joint_drawn, joint_quantiles, quantiles
 from suffice.families.priors.empirical_bayes import best_number
 from suffice.families.protocol.cpd import Array, as_numbers
 from suffice.families.protocol.family import Estimate, Mode, Node, Prior, PriorBelief, all_finite, in_order, is_number
+from suffice.numerics.exponential.arithmetic.symmetric import ROUNDING, scaled_cholesky, singular_column
+from suffice.numerics.exponential.arithmetic.values import Interval
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import sizes
-from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True)

@@ -24,14 +24,14 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import so
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_BIC
-from suffice.exponential.normals.lines import ConjugateLines, independent
 from suffice.families.conditional_gaussian import SharedGaussian
 from suffice.families.protocol.family import Array, PriorBelief, split
+from suffice.numerics.exponential.normals.lines import ConjugateLines, independent
 from suffice.statistics import Moments
 from suffice.statistics.counts import sizes
-from suffice.variables import Finite, Variable
 
 ALIKE = 1e-8
 """A random effect whose variance is a smaller share of the residual's than this does not vary."""

@@ -31,15 +31,15 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc, so
+from suffice.basis.registry import every
+from suffice.basis.variables import Variable
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import Remedy, by_evidence
-from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.families import family_of
 from suffice.families.priors.priors import Dirichlet, Several, as_prior
 from suffice.families.protocol.family import Array, Node, Prior, Statistic, as_numbers, is_number
-from suffice.registry import every
+from suffice.numerics.exponential.arithmetic.special import log_gamma_step
 from suffice.statistics import Statistics
-from suffice.variables import Variable
 
 LEAST = 1e-6
 """Rows that weigh less together say nothing beyond rounding."""

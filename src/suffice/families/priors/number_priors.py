@@ -8,15 +8,15 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from suffice.basis.variables import Count, Finite, Real, Variable
 from suffice.errors import FitError
 from suffice.errors.remedies import NUMBER_PRIORS, Remedy
-from suffice.exponential.normals.normal import Normal
-from suffice.exponential.normals.normal_known import NormalKnownVariance
-from suffice.exponential.protocol.statistic import Centred
 from suffice.families.chosen.exponential_node import PoissonNode
 from suffice.families.protocol.family import Array, Interval, Prior, PriorBelief, check_positive, is_number, split
+from suffice.numerics.exponential.normals.normal import Normal
+from suffice.numerics.exponential.normals.normal_known import NormalKnownVariance
+from suffice.numerics.exponential.protocol.statistic import Centred
 from suffice.statistics import Moments, Statistics
-from suffice.variables import Count, Finite, Real, Variable
 
 P = TypeVar("P", bound=Prior)
 Numbers = Mapping[str, float] | float | None

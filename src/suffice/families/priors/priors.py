@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from suffice.basis.variables import Count, Finite, Real, Variable
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import score_by
-from suffice.exponential.protocol.family import ConjugatePrior
 from suffice.families.chosen.node_kinds import ParameterPrior
 from suffice.families.priors.number_priors import BGe as BGe
 from suffice.families.priors.number_priors import GammaPrior, NormalInverseGammaPrior
@@ -19,9 +19,9 @@ from suffice.families.protocol.cpd import Array, as_numbers
 from suffice.families.protocol.family import Imagining, all_finite, check_positive, in_order, is_number, prior_of
 from suffice.families.protocol.family import Node as Node
 from suffice.families.protocol.family import Prior as Prior
+from suffice.numerics.exponential.protocol.family import ConjugatePrior
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import checked_cells, describe, n_configurations, sizes
-from suffice.variables import Count, Finite, Real, Variable
 
 SEVERAL = (list, tuple, np.ndarray)
 """What numbers side by side are given as."""

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.output.display import Rows, Tabular
+from suffice.basis.registry import Named
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import FitError, ModelError, SufficeError
 from suffice.errors.remedies import BDEU, argument, of_python
-from suffice.exponential.arithmetic.values import Interval
-from suffice.output.display import Rows, Tabular
-from suffice.registry import Named
+from suffice.numerics.exponential.arithmetic.values import Interval
 from suffice.statistics import Request, Statistics
 from suffice.statistics.counts import array_of, checked_cells, flat, n_configurations, sizes
-from suffice.variables import Finite, Variable
 
 Array = npt.NDArray[np.float64]
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -329,7 +329,7 @@ class Cpd(Named, Tabular):
     def plot(self, ax: Any = None) -> Any:
         """The numbers in each configuration of the finite parents, with their 95 % intervals where there are some, by matplotlib;
         configurations that no row had are hollow. Gives the axes."""
-        from suffice.pictures.plots import plot_intervals
+        from suffice.basis.pictures.plots import plot_intervals
 
         limit = min(self._n_rows(), 1000)
         names, rows = self._numbers(limit)

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_chec
 
 import numpy as np
 
+from suffice.basis.registry import Named, find_type, type_of
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import FitError, FormatError, nearest
 from suffice.errors.remedies import ANY_PRIOR, Remedy
-from suffice.exponential.arithmetic.values import Interval as Interval
 from suffice.families.protocol.cpd import Array as Array
 from suffice.families.protocol.cpd import Columns as Columns
 from suffice.families.protocol.cpd import Cpd as Cpd
@@ -32,9 +33,8 @@ from suffice.families.protocol.cpd import flat_index as flat_index
 from suffice.families.protocol.cpd import frame as frame
 from suffice.families.protocol.cpd import no_posterior as no_posterior
 from suffice.families.protocol.cpd import split as split
-from suffice.registry import Named, find_type, type_of
+from suffice.numerics.exponential.arithmetic.values import Interval as Interval
 from suffice.statistics import Counts, Moments, Request, Statistics
-from suffice.variables import Finite, Variable
 
 Statistic = Counts | Moments
 

@@ -29,6 +29,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.registry import Named
+from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.engine import add_up
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, nearest, note
 from suffice.families.design import (
@@ -49,9 +51,7 @@ from suffice.families.design import (
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm_steps import EmSteps
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.registry import Named
 from suffice.statistics import Request
-from suffice.variables import Finite, Real, Variable
 
 MAX_PARAMETERS = 4096
 """No regression has more parameters than this: its Hessian is 128 MiB."""
@@ -256,7 +256,7 @@ class Glm(Named, EmSteps):
         """What rows with the design X say at θ, with the curvature that they have or are expected to have."""
         if self.response is None or len(theta) > len(X):
             return self.sums_of_states(X, y, w, theta)
-        from suffice.kernels.regressions.regression import regression_sums
+        from suffice.numerics.kernels.regressions.regression import regression_sums
 
         q, (n, offset) = len(theta), self.exposure(columns)
         gradient, hessian, totals = np.zeros(q), np.zeros((q, q)), np.zeros(3)

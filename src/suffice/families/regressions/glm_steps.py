@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from suffice.exponential.normals.lines import independent
+from suffice.basis.variables import Variable
 from suffice.families.design import ParameterLayout, Regressors, Summary, Sums, terms
 from suffice.families.protocol.family import Array, Columns
-from suffice.variables import Variable
+from suffice.numerics.exponential.normals.lines import independent
 
 APART = 0.5
 """The deviation of the effects of states in a random start, in units of the predictor."""

@@ -17,18 +17,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import FitError
 from suffice.errors.remedies import ridge_of
-from suffice.exponential.normals.lines import LeastSquares, independent, regress
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.design import Maximum, Regressors, Summary, Sums, columns_of, terms
 from suffice.families.protocol.family import Array, split
 from suffice.families.regressions.glm import OnePredictor
 from suffice.families.regressions.regression_cpd import RegressionCpd
+from suffice.numerics.exponential.normals.lines import LeastSquares, independent, regress
 from suffice.statistics import Request
 from suffice.statistics.counts import sizes
 from suffice.statistics.moments import Spread
-from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True)

@@ -51,13 +51,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
-from suffice.exponential.normals.lines import independent
+from suffice.basis.variables import Finite, Variable
 from suffice.families.design import ParameterLayout, Regressors, Summary, Sums, read_only, shrunk, terms
 from suffice.families.hierarchical.laplace import log_softmax
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm import OfStates
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.variables import Finite, Variable
+from suffice.numerics.exponential.normals.lines import independent
 
 SMALL = 256
 """Up to so many parameters a step asks for the Hessian unasked: it is worth its sums."""
@@ -181,7 +181,7 @@ class Logistic(OfStates):
 
     def sums_of_states(self, X: Array, y: npt.NDArray[Any], w: Array, theta: Array) -> Sums:
         """The same, the predictors of the states one after the other."""
-        from suffice.kernels.regressions.regression import softmax_sums
+        from suffice.numerics.kernels.regressions.regression import softmax_sums
 
         theta = theta.reshape(-1, len(X))
         gradient, hessian, totals = np.zeros(theta.shape), np.zeros((theta.size, theta.size)), np.zeros(3)

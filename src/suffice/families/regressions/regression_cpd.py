@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc, st
+from suffice.basis.registry import find_type, type_of
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import FitError, FormatError, ModelError
 from suffice.families.categorical import Table
 from suffice.families.design import (
@@ -29,9 +31,7 @@ from suffice.families.design import (
 )
 from suffice.families.parameter_draws import Coefficients
 from suffice.families.protocol.family import Array, Columns, Cpd, Interval
-from suffice.registry import find_type, type_of
 from suffice.statistics.counts import array_of, checked_cells, flat, freeze, sizes
-from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,7 +145,7 @@ class RegressionCpd(Cpd):
     def plot(self, ax: Any = None) -> Any:
         """The intercept (or the cut points) and the coefficients, after a fit with their 95 % intervals, by matplotlib; gives the
         axes."""
-        from suffice.pictures.plots import plot_intervals
+        from suffice.basis.pictures.plots import plot_intervals
 
         numbers = np.atleast_2d(self.numbers)
         ends = [np.atleast_2d(end) for end in self.interval()] if self.has_covariance else None

@@ -29,16 +29,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, TooLarge
-from suffice.exponential.normals.lines import independent, too_large
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.design import Regressors, Summary, Sums, columns_of, fill_design, read_only, terms
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm import MAX_PARAMETERS
+from suffice.numerics.exponential.normals.lines import independent, too_large
 from suffice.statistics import Request
-from suffice.variables import Finite, Variable
 
 Places = npt.NDArray[np.int64]
 
@@ -101,7 +101,7 @@ class RegressionBatch(NamedTuple):
         if self.family.response is None or self.theta.shape[1] > self.members.shape[1]:
             each = (self.family.sums(Z[m], y, weight, t, columns) for m, t in zip(self.members, self.theta, strict=True))
             return Sums(*(np.array(part) for part in zip(*each, strict=True)))
-        from suffice.kernels.regressions.regression import regression_sums
+        from suffice.numerics.kernels.regressions.regression import regression_sums
 
         B, q = self.members.shape
         gradient, hessian, totals = np.zeros((B, q)), np.zeros((B, q, q)), np.zeros((B, 3))

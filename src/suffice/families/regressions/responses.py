@@ -10,17 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
+from suffice.basis.variables import Count, Finite, Variable
 from suffice.errors import DataError, FitError
 from suffice.errors.remedies import declaration
-from suffice.exponential.arithmetic import special
-from suffice.exponential.arithmetic.special import log_gamma_peak, log_poisson_peak
-from suffice.exponential.arithmetic.values import DRAWN, drawable
 from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.design import Regressors, Summary, Sums, codes_of, predict_rows
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm import OfStates, OnePredictor, weighted_sum
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.variables import Count, Finite, Variable
+from suffice.numerics.exponential.arithmetic import special
+from suffice.numerics.exponential.arithmetic.special import log_gamma_peak, log_poisson_peak
+from suffice.numerics.exponential.arithmetic.values import DRAWN, drawable
 
 
 @dataclass(frozen=True)

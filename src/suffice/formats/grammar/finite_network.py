@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from suffice.basis.variables import Finite
 from suffice.errors import FormatError, GraphError, SchemaError, TooLarge, bytes_in_words
 from suffice.formats.grammar.tokens import Array, hint, show
 from suffice.graphs import Dag
-from suffice.variables import Finite
 
 MAX_IMPLIED = 2**24
 """The cells that one file may imply without their numbers, by a default row or by the one state of a row: 128 MiB."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from suffice.basis.registry import Named
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import FormatError, listing, note
 from suffice.errors.remedies import of_python
 from suffice.formats.grammar.finite_network import FiniteNetwork, NetworkTable
 from suffice.formats.grammar.tokens import show
 from suffice.graphs import Dag
-from suffice.registry import Named
-from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.models.networks import BayesNet

@@ -37,6 +37,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.variables import by_name, variable_from_dict, variable_to_dict
 from suffice.engines.sequences.lagged import rename
 from suffice.errors import FormatError
 from suffice.formats.json.model import (
@@ -59,7 +60,6 @@ from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.wider_features import WiderFeatures
 from suffice.models.linear_chain.windows import Derived, LinearChain, Lower, Prefix, Shape, Suffix, Window
 from suffice.statistics.counts import array_of, flat
-from suffice.variables import by_name, variable_from_dict, variable_to_dict
 
 FIRST: dict[str, Any] = {"free": Free, "stationary": Stationary, "diffuse": Diffuse, "given": Given}
 KINDS: dict[str, Any] = {"suffix": Suffix, "prefix": Prefix, "shape": Shape, "lower": Lower, "derived": Derived}

@@ -38,6 +38,8 @@ from typing import Any
 import numpy as np
 
 import suffice.formats.repository_json as repository_json
+from suffice.basis.registry import find_type
+from suffice.basis.variables import Count, Finite, Variable, by_name, variable_from_dict, variable_to_dict
 from suffice.errors import FormatError, SufficeError
 from suffice.families import family_of
 from suffice.families.priors.priors import Prior
@@ -48,12 +50,10 @@ from suffice.graphs import Dag
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.parts.sharing import alike, seen_together, shared_in
-from suffice.registry import find_type
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.counts import array_of, flat, sizes
 from suffice.statistics.file import checked_parts, derived_from_dict, derived_to_dict
 from suffice.statistics.suppression import Suppression
-from suffice.variables import Count, Finite, Variable, by_name, variable_from_dict, variable_to_dict
 
 VERSION = 1
 

@@ -29,6 +29,8 @@ from typing import Any
 import numpy as np
 
 from suffice import objectives
+from suffice.basis.registry import find_type, type_of
+from suffice.basis.variables import Finite, by_name, variable_from_dict, variable_to_dict
 from suffice.errors import FormatError
 from suffice.formats.json.model import prior_from_dict, prior_to_dict, statistics_from_dict, statistics_to_dict
 from suffice.graphs import Graph
@@ -38,9 +40,7 @@ from suffice.models.rbm import RBM
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.features import Features
 from suffice.models.undirected.log_linear import Ising, LogLinear, Pairwise
-from suffice.registry import find_type, type_of
 from suffice.statistics.counts import array_of, checked_cells, flat, sizes
-from suffice.variables import Finite, by_name, variable_from_dict, variable_to_dict
 
 PENALTIES: dict[str, Any] = {"L1": objectives.L1, "L2": objectives.L2}
 GRAPHS: dict[str, Any] = {"Pairwise": Pairwise, "Ising": Ising}
@@ -124,7 +124,7 @@ def _model_of(d: dict[str, Any], variables: Mapping[str, Finite]) -> Any:
 
 def _penalties(penalty: Any) -> list[dict[str, Any]]:
     result = []
-    for part in objectives.as_penalties(penalty).parts:
+    for part in objectives.principles.as_penalties(penalty).parts:
         s = part.strength
         strength = [[*key, value] for key, value in s.items()] if isinstance(s, Mapping) else s
         result.append({"type": type(part).__name__, "by_name": isinstance(s, Mapping), "strength": strength})

@@ -28,8 +28,8 @@ from suffice.incomplete.components import FlatTables, NodeFamily, Theta
 from suffice.incomplete.numbers.completed_rows import Batch, ObservedRows, batches
 from suffice.incomplete.numbers.normal import collect_groups, some_columns
 from suffice.incomplete.numbers.patterns import Component, Member, PatternFinder
-from suffice.inference.chains.steps import StateNormals, weighted_numbers
-from suffice.inference.finite.logs import log_sum
+from suffice.numerics.inference.chains.steps import StateNormals, weighted_numbers
+from suffice.numerics.inference.finite.logs import log_sum
 from suffice.statistics.moments import Spread
 
 FEW = 64

@@ -25,8 +25,15 @@ from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ReducedStep
 from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.first_slices import stationary
 from suffice.incomplete.numbers.completed_rows import Batch, gather_completions, log_weights, other_columns
-from suffice.inference.chains.finite import best_paths, draw_paths, expect_numbers, expect_states, filter_states, smooth_states
-from suffice.inference.chains.steps import StateSteps
+from suffice.numerics.inference.chains.finite import (
+    best_paths,
+    draw_paths,
+    expect_numbers,
+    expect_states,
+    filter_states,
+    smooth_states,
+)
+from suffice.numerics.inference.chains.steps import StateSteps
 from suffice.statistics.moments import Spread
 
 

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.engine import Block
 from suffice.engines.sequences.lagged import lag_cells, places_of, rename
 from suffice.errors import FitError, TooLarge, bytes_in_words, listing
@@ -35,7 +36,6 @@ from suffice.incomplete.components import FlatTables, NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import digits_of
 from suffice.incomplete.numbers.units import Units
 from suffice.statistics.counts import distinct, n_configurations, sizes
-from suffice.variables import Finite, Variable
 
 MAX_STATES = 2**12
 """Matrices of transitions between more joint states than this are not made: each would take more than 128 MiB."""

@@ -31,9 +31,9 @@ from suffice.incomplete.chains.chain_states import MAX_STATES, Columns, Kinds, S
 from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ShownPart, StatesFound, certain, observed_columns
 from suffice.incomplete.components import Expectation, NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import connected_sets
-from suffice.inference.chains.factored.factor_steps import FactorSteps, StepFactor
-from suffice.inference.chains.factored.factored import expect_factors, paths_of_factors
-from suffice.inference.chains.factored.slice_program import Scope, SliceProgram
+from suffice.numerics.inference.chains.factored.factor_steps import FactorSteps, StepFactor
+from suffice.numerics.inference.chains.factored.factored import expect_factors, paths_of_factors
+from suffice.numerics.inference.chains.factored.slice_program import Scope, SliceProgram
 
 Place = tuple[str, int]
 """A variable, and how many steps back."""

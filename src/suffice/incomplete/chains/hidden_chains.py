@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.basis.variables import Finite
 from suffice.engines.engine import Block, Step, add_up, is_missing, sum_up
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.blocks import in_order
@@ -22,7 +23,6 @@ from suffice.incomplete.components import Expectation, ReduceAndExpect, ReducedC
 from suffice.incomplete.numbers.completed_rows import ObservedRows, count_cells, observed_moments
 from suffice.incomplete.numbers.mixed import scaled_moments, state_weights
 from suffice.incomplete.numbers.patterns import Component
-from suffice.variables import Finite
 
 HELD = 2**30
 """Bytes of reduced sequences that are kept for the iterations."""

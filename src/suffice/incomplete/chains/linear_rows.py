@@ -29,8 +29,8 @@ from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.linear_states import OBSERVED, LinearSpace, LinearTerm
 from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
 from suffice.incomplete.numbers.normal import weighted_moments, widen_groups
-from suffice.inference.chains.linear.gaussian import expected_states
-from suffice.inference.chains.linear.kalman import LinearSteps
+from suffice.numerics.inference.chains.linear.gaussian import expected_states
+from suffice.numerics.inference.chains.linear.kalman import LinearSteps
 from suffice.statistics.counts import distinct
 
 Lines = Mapping[str, Line]

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from suffice.basis.variables import Finite
 from suffice.errors import FitError, ModelError, listing
 from suffice.errors.remedies import FIRST_DIFFUSE, FREE, INTO_BINS, STATIONARY, of_python
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_states import Phase, members_of_state
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.first_slices import Diffuse, First, Stationary
-from suffice.variables import Finite
 
 OBSERVED = -1
 """The place of a number that is no part of the state."""

@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Bools
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, add_up, sum_up
 from suffice.engines.gather import Groups
@@ -49,7 +50,6 @@ from suffice.incomplete.numbers.units import Units, block_cells
 from suffice.statistics import Moments
 from suffice.statistics.counts import distinct
 from suffice.statistics.moments import Cases
-from suffice.variables import Finite, Variable
 
 HELD = 2**29
 """Bytes of rows that are kept for the iterations."""

@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Bools, Ints
+from suffice.basis.variables import Finite, NotNormal
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import FitError, TooLarge, listing, note
 from suffice.errors.remedies import INTO_BINS
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily
 from suffice.statistics.counts import alike, n_configurations, sizes
-from suffice.variables import Finite, NotNormal
 
 Missing = frozenset[str]
 Key = Missing | str

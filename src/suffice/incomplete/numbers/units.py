@@ -16,18 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array
+from suffice.basis.variables import Count, Distributed, Finite, NotNormal, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.engines.gather import Groups
-from suffice.exponential.normals.lines import too_large
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Cpd
 from suffice.graphs.lagged import variable_and_lag
 from suffice.graphs.template import Template
+from suffice.numerics.exponential.normals.lines import too_large
 from suffice.statistics import Moments
 from suffice.statistics.counts import RowFormula, freeze, log_factorials
 from suffice.statistics.moments import Spread, add_exactly
-from suffice.variables import Count, Distributed, Finite, NotNormal, Variable
 
 
 def no_groups(n_columns: int, n_derived: int = 0) -> Groups:

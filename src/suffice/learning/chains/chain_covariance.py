@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array
+from suffice.basis.variables import Finite
 from suffice.engines.engine import is_missing
 from suffice.engines.gather import Groups
 from suffice.errors import DataError, FitError
@@ -36,14 +37,13 @@ from suffice.learning.chains.chain_problem import ChainProblem
 from suffice.learning.chains.stationary import without_pull
 from suffice.learning.incomplete.objective import COLLAPSED, VANISHED, Collapsed, refuse_collapse, regression_of
 from suffice.learning.incomplete.reduced_task import ExpectedStatistic
-from suffice.learning.mixture_normals import log_prior_of_shared_line, positive_df, shared_line
-from suffice.learning.mixture_parts import CollapsedClass
-from suffice.learning.mixture_setup import MixtureProblem, MixtureRows
-from suffice.learning.mixture_start import SAMPLE, MixtureStarts
+from suffice.learning.latent.mixture_normals import log_prior_of_shared_line, positive_df, shared_line
+from suffice.learning.latent.mixture_parts import CollapsedClass
+from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
+from suffice.learning.latent.mixture_start import SAMPLE, MixtureStarts
 from suffice.statistics import Counts
 from suffice.statistics.counts import sizes
 from suffice.statistics.moments import Spread
-from suffice.variables import Finite
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from suffice.basis.limits import check_room
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.sequences.lagged import rename
 from suffice.errors import FitError, note
 from suffice.errors.remedies import FIRST_DIFFUSE, FIRST_STATIONARY, FREE, STATIONARY, Remedy
@@ -33,11 +35,9 @@ from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventio
 from suffice.learning.incomplete.objective import Collapsed, ratios
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.reduced_task import EStep, ExpectedStatistic, imagined_by, refuse_beliefs, refuse_constants
-from suffice.limits import check_room
 from suffice.models.chain import Chain
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import Spread
-from suffice.variables import Finite, Variable
 
 INDEX = re.compile(r"(?<!^)\[-?\d+\]\Z")
 """What a column at a lag, or a node of a first slice, has behind the name of its variable."""

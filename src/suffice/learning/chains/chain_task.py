@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, note
@@ -24,7 +25,6 @@ from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import nodes_given, parameter_names
 from suffice.models.parts.written import written_cpd
 from suffice.statistics import Statistics
-from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,7 @@ import numpy as np
 
 from suffice.basis.arrays import Array
 from suffice.basis.libraries import sc
+from suffice.basis.variables import Finite
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, ModelError, listing
 from suffice.errors.remedies import FIRST_STATIONARY, FREE
@@ -46,7 +47,6 @@ from suffice.learning.incomplete.objective import HeldEntries
 from suffice.learning.incomplete.reduced_task import ExpectedStatistic
 from suffice.statistics import Moments
 from suffice.statistics.moments import Spread
-from suffice.variables import Finite
 
 Slopes = dict[str, tuple[float, Array, float]]
 """By node: the derivatives by intercept, coefficients, and ln variance."""

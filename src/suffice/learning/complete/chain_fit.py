@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from suffice.basis.limits import Budget, check_room
 from suffice.errors import FitError, MissingCells, note
 from suffice.errors.remedies import FIRST_DIFFUSE, Remedy
 from suffice.families import checked_estimate, family_of, regressions_among
@@ -18,10 +19,9 @@ from suffice.incomplete.components import bytes_of_parameters
 from suffice.incomplete.first_slices import Diffuse, Given, Stationary, checked_first
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences, given_cpds
 from suffice.learning.complete.irls import fit_regression
-from suffice.limits import Budget, check_room
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_parts import estimated_chain
-from suffice.scores import Evidence
+from suffice.objectives.scores import Evidence
 from suffice.statistics import Statistics
 
 M = TypeVar("M")

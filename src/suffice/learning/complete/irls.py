@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.data import Data
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import Remedy
-from suffice.exponential.normals.lines import independent
 from suffice.families.design import (
     DistinctRows,
     Maximum,
@@ -36,8 +36,8 @@ from suffice.families.design import (
 )
 from suffice.families.protocol.family import Array, Columns, Cpd
 from suffice.models.parts.sharing import Nodes, StackedRows, Tie, from_pooled, with_shares
+from suffice.numerics.exponential.normals.lines import independent
 from suffice.statistics import Request, Statistics
-from suffice.variables import Finite, Variable
 
 CONVERGED = 1e-9
 """A step that moves no effect by more than this, per standard deviation of its column, is the last: its error is the square."""

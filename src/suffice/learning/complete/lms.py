@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.iteration import Iteration, Run
+from suffice.basis.variables import Count, Finite, Real, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
@@ -26,9 +28,7 @@ from suffice.families.regressions.glm import Glm
 from suffice.families.regressions.linear_moments import Linear
 from suffice.families.regressions.logistic import Logistic
 from suffice.families.regressions.responses import PoissonLog
-from suffice.iteration import Iteration, Run
 from suffice.learning.complete.irls import solve_positive
-from suffice.variables import Count, Finite, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FitsNodes, RowsLike
@@ -182,7 +182,7 @@ class LmsWalk:
     start: Any = None
 
     def __call__(self, state: LmsState | None, block: Block) -> LmsState:
-        from suffice.kernels.regressions.regression import lms_rows
+        from suffice.numerics.kernels.regressions.regression import lms_rows
 
         s = self._first(block) if state is None else state
         theta, average, columns = s.theta.copy(), s.average.copy(), block.columns

@@ -28,7 +28,7 @@ from suffice.families.categorical import Table
 from suffice.learning.conditional.target_rows import TargetRows, distinct_rows, least_hinge
 from suffice.learning.owlqn import minimise
 from suffice.models.networks import BayesNet
-from suffice.objectives import L2, Conditional, Margin, PenaltySum
+from suffice.objectives.principles import L2, Conditional, Margin, PenaltySum
 
 LEAST = 1e-10
 """The smallest probability that the climb begins with: from 0 there is no way up."""

@@ -31,12 +31,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.variables import Finite
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, StatisticsError, TooLarge, listing
-from suffice.inference.finite.logs import log_sum
+from suffice.numerics.inference.finite.logs import log_sum
 from suffice.statistics import Statistics
-from suffice.variables import Finite
 
 
 def distinct_rows(variables: Mapping[str, Any], names: Iterable[str], data: Any) -> tuple[dict[str, Ints], Array]:

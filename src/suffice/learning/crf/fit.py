@@ -14,20 +14,20 @@ import numpy as np
 
 from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.iteration import OutOfTime, Progress, ProgressLike, checked_seconds
+from suffice.basis.limits import COPIES, Budget, check_room
+from suffice.basis.variables import Finite
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, nearest, note, quantity, whole
 from suffice.errors.remedies import Remedy, argument
-from suffice.iteration import OutOfTime, Progress, ProgressLike, checked_seconds
 from suffice.learning.crf.margin import descend, walk
 from suffice.learning.crf.problem import Climbing, LabelProblem
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import minimise, pseudo_gradient
-from suffice.limits import COPIES, Budget, check_room
 from suffice.models.crf import Crf, WeightRun, WeightStep
 from suffice.models.linear_chain.reading import as_kinds, checked_sequences
 from suffice.models.linear_chain.windows import LinearChain, Plain
-from suffice.objectives import L1, L2, Conditional, Margin, PenaltySum, Perceptron, as_penalties
-from suffice.variables import Finite
+from suffice.objectives.principles import L1, L2, Conditional, Margin, PenaltySum, Perceptron, as_penalties
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ Shah, Kolmogorov & Lampert 2015, CVPR, p. 2737; pairwise steps: Osokin et al. 20
     dual = Σ_q cost(mixture) − c2 Σ w²,    gap = objective − dual
 
 A plane is what the right labels of a sequence have of each weight and a labelling that violates has not, mostly little: see
-`suffice.kernels.labels.crf`. So a pass over planes costs a part of one that finds labels.
+`suffice.numerics.kernels.labels.crf`. So a pass over planes costs a part of one that finds labels.
 
 The averaged perceptron changes the weights after each sequence, where labels are mistaken.
 """
@@ -22,14 +22,14 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.iteration import OutOfTime, Progress
 from suffice.errors import FitError, note
-from suffice.iteration import OutOfTime, Progress
 from suffice.learning.crf.problem import Climbing, LabelProblem
 from suffice.models.crf import WeightRun, WeightStep
 from suffice.models.linear_chain.encoding import Codes, Encoded, EncodedBlock
 from suffice.models.linear_chain.features import PairFeatures, most_probable
 from suffice.models.linear_chain.wider_features import InSequence
-from suffice.objectives import Perceptron
+from suffice.objectives.principles import Perceptron
 
 SLOTS, MOST_SLOTS = 10, 40
 """Planes that are kept of a sequence: more if all of so many are in its mixture, but no more than this."""
@@ -49,7 +49,7 @@ class FoundPlanes(NamedTuple):
 
 def planes_of(features: PairFeatures, pair: Ints, block: EncodedBlock, found: Codes, cost: float) -> FoundPlanes:
     """The planes of the labels that were found at the places of a block; `pair` are the weights of `pair_weights`."""
-    from suffice.kernels.labels.crf import write_planes
+    from suffice.numerics.kernels.labels.crf import write_planes
 
     ranks = block.layout.ranks
     places, sizes = np.argsort(ranks, kind="stable"), np.bincount(ranks, minlength=len(block.layout.sequences))
@@ -81,7 +81,7 @@ class Planes:
 
     def add(self, found: list[FoundPlanes]) -> None:
         """One more plane of each sequence whose labels are not right, in place of one that has no share."""
-        from suffice.kernels.labels.crf import fill_gram
+        from suffice.numerics.kernels.labels.crf import fill_gram
 
         costs = np.concatenate([f.costs for f in found])
         which = np.flatnonzero(costs > 0.0)
@@ -111,7 +111,7 @@ class Planes:
 
     def climb(self, gap: float) -> None:
         """Raise the dual by passes over planes, each in an order of its own, until little is to be gained."""
-        from suffice.kernels.labels.crf import climb
+        from suffice.numerics.kernels.labels.crf import climb
 
         given = (STEPS, self.c2, self.sequence_weights, self._starts, self._items, self._values)
         mixtures = (self._slots, self._costs, self._shares, self._gram, self.w)
@@ -190,7 +190,7 @@ class PerceptronWalk:
 
     def through(self, block: EncodedBlock) -> float:
         """Take the sequences of a block in their order; how many labels were wrong, by weight."""
-        from suffice.kernels.labels.crf import add_labels, best_sequence
+        from suffice.numerics.kernels.labels.crf import add_labels, best_sequence
 
         features, rows, wrong = self.features, InSequence.of(block), 0.0
         L, pair, numbers = features.n_labels, pair_weights(features), np.array(features.numbers, np.int64)

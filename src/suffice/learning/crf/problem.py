@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from suffice.basis.arrays import Array, Bools, Ints
+from suffice.basis.iteration import ProgressLike
 from suffice.engines.engine import Block, Step, sum_up
-from suffice.engines.kept import ValueStore
+from suffice.engines.local.kept import ValueStore
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, nearest, note
-from suffice.iteration import ProgressLike
 from suffice.models.linear_chain.encoding import (
     Encoded,
     EncodedBlock,
@@ -175,7 +175,7 @@ def every_key(chain: LinearChain, counts: PairCounts, mine: Bools, n_labels: int
 def _find_forbidden(tables: Tables, allowed: Allowed, block: Block) -> tuple[int, int, int, int, int]:
     """The first sequence of a block whose labels are forbidden, and the step; −1 if there is none. Then the labels around it, and
     how many sequences there are."""
-    from suffice.kernels.labels.label_sequences import find_forbidden
+    from suffice.numerics.kernels.labels.label_sequences import find_forbidden
 
     own = encode_block(block, tables)
     rows, found = InSequence.of(own), np.empty(2, np.int64)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
+from suffice.basis.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress, numbers_of, with_numbers
 from suffice.errors import ArgumentError, FitError, ModelError, Sentence, SufficeError, note, whole
 from suffice.errors.earlier import tell_of_argument
-from suffice.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress, numbers_of, with_numbers
 
 ROUNDING = 1e-10
 """A fall of the objective by a smaller share of it than this is rounding."""

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array
+from suffice.basis.variables import Finite
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import NORMAL_PRIOR
 from suffice.families.protocol.family import Cpd
@@ -43,7 +44,6 @@ from suffice.incomplete.numbers.patterns import digits_of
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.parts.parameter_covariance import n_angles
 from suffice.statistics.counts import n_configurations, sizes
-from suffice.variables import Finite
 
 
 @dataclass(frozen=True, eq=False)

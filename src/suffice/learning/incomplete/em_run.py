@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.iteration import Run
+from suffice.basis.output.display import OneTable, html_table, text_table
+from suffice.basis.variables import Finite
 from suffice.engines.steps.blocks import used_memory
 from suffice.errors import ModelError, bytes_in_words, quantity
-from suffice.iteration import Run
 from suffice.learning.incomplete.climb import evaluate
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.networks import BayesNet
-from suffice.output.display import OneTable, html_table, text_table
 from suffice.statistics import Statistics
-from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.variables import Real, Variable
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.learning.incomplete.reduced_task import ReducedTask
 from suffice.models.parts.parameter_covariance import rotations
-from suffice.variables import Real, Variable
 
 FLOOR = 1e-6
 """The least variance of a node with hidden numbers, as a share of the column's own: a maximum at zero (a Heywood case) is not

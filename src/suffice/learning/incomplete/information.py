@@ -22,17 +22,17 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.iteration import Progress, ProgressLike
 from suffice.basis.libraries import sc
+from suffice.basis.output.display import html_table, text_table
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, checked_level, listing, nearest, note
 from suffice.families.charts import Array, Chart, Natural
 from suffice.families.protocol.family import Cpd, Interval, frame
 from suffice.families.regression_charts import still
 from suffice.incomplete.components import Theta
-from suffice.iteration import Progress, ProgressLike
 from suffice.learning.incomplete.coordinates import Atlas, numbers_near, projection
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.models.parts.parameter_covariance import ParameterCovariance
-from suffice.output.display import html_table, text_table
 
 MOST = 5_000
 """No information matrix of more free parameters than this is made: 200 MB, and minutes for its eigenvalues."""

@@ -30,13 +30,13 @@ from suffice.basis.arrays import Array
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing, nearest
 from suffice.errors.remedies import NORMAL_PRIOR, Remedy
-from suffice.exponential.normals.lines import NO_RESIDUAL, LeastSquares, regress, too_large
 from suffice.families.conditional_gaussian import ConditionalGaussian, LinearGaussian
 from suffice.families.protocol.family import Estimate
 from suffice.families.regressions.linear_moments import common_line
 from suffice.incomplete.components import Line, NodeFamily
 from suffice.incomplete.numbers.mixed import scaled_moments
 from suffice.incomplete.numbers.units import Units, no_groups
+from suffice.numerics.exponential.normals.lines import NO_RESIDUAL, LeastSquares, regress, too_large
 from suffice.statistics.counts import describe, sizes
 
 VANISHED = 1e-8

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array
+from suffice.basis.limits import check_room
+from suffice.basis.variables import Finite, Real
 from suffice.engines.engine import add_up
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_MEAN, PARTIAL, POOLED, SEPARATE, argument, ridge_of
@@ -43,13 +45,11 @@ from suffice.learning.incomplete.reduced_task import (
 )
 from suffice.learning.incomplete.starts import Starts, alike
 from suffice.learning.incomplete.task import Task, task_of
-from suffice.limits import check_room
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import hidden_numbers
 from suffice.models.parts.sharing import linked_names
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.variables import Finite, Real
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.variables import Finite
 from suffice.engines.engine import add_up
 from suffice.engines.gather import Groups
 from suffice.errors import FitError, listing, note
@@ -24,7 +25,6 @@ from suffice.learning.incomplete.task import Task
 from suffice.models.parts.sharing import Tie
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.counts import sizes
-from suffice.variables import Finite
 
 
 def imagined_by(nodes: Mapping[str, NodeFamily], prior: Prior, how: Estimate) -> dict[str, Any]:

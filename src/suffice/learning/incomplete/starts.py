@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.gather import Groups
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import Summary, terms
@@ -35,7 +36,6 @@ from suffice.learning.incomplete.objective import common_line_of, normal_of
 from suffice.learning.incomplete.reduced_task import ReducedTask
 from suffice.statistics.counts import n_configurations, project_keys, sizes
 from suffice.statistics.moments import Spread
-from suffice.variables import Finite, Variable
 
 SAMPLE = 2048
 """Rows among which a random start draws."""

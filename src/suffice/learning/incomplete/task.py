@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
@@ -40,7 +41,6 @@ from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, alike, check_families, shared_in, tied_prior
 from suffice.statistics import Statistics
 from suffice.statistics.counts import MAX_CELLS
-from suffice.variables import Finite, Real, Variable
 
 
 @dataclass(frozen=True, eq=False)

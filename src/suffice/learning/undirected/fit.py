@@ -8,25 +8,25 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.iteration import OutOfTime, ProgressLike, checked_seconds
+from suffice.basis.limits import COPIES, Budget, check_room
+from suffice.basis.variables import Real
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, nearest
 from suffice.errors.remedies import CONTRASTIVE, LASSO, MAX_ENTROPY, argument
 from suffice.families.gathering import complete_rows
 from suffice.families.priors.priors import as_prior
 from suffice.graphs import Graph
-from suffice.iteration import OutOfTime, ProgressLike, checked_seconds
 from suffice.learning.principles import FEATURES, NUMBERS, TABLES, prior_of
 from suffice.learning.undirected.problem import UndirectedProblem
-from suffice.limits import COPIES, Budget, check_room
 from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features, is_undirected, undirected_model
 from suffice.models.undirected.log_linear import LogLinear
-from suffice.objectives import Bayes, Conditional, ContrastiveDivergence, Likelihood, MaxEntropy, as_penalties
-from suffice.scores import Evidence
+from suffice.objectives.principles import Bayes, Conditional, ContrastiveDivergence, Likelihood, MaxEntropy, as_penalties
+from suffice.objectives.scores import Evidence
 from suffice.statistics import Moments, Statistics
 from suffice.statistics.counts import n_configurations
-from suffice.variables import Real
 
 
 def fit_undirected(

@@ -20,9 +20,9 @@ from suffice.basis.arrays import Array, Ints
 from suffice.errors import FitError, TooLarge, bytes_in_words, whole
 from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.graphs import Graph
-from suffice.inference.finite.network import COMPILING, greedy_order, part_of, steps
 from suffice.models.undirected.factor import Terms, smallest_covers
 from suffice.models.undirected.log_linear import Names
+from suffice.numerics.inference.finite.network import COMPILING, greedy_order, part_of, steps
 
 MAX_TABLES = 2**27
 """Numbers that the tables of all cliques, and the places of their cells, may take: 1 GiB."""
@@ -126,7 +126,7 @@ class CliqueTree:
 
     def fit(self, target: Array, method: IPF, check: Any = None, max_iter: int | None = None) -> Cycles:
         """Cycles from the uniform distribution on, until the margins are `target`, shares of 1."""
-        from suffice.kernels.regressions.undirected import ipf_cycle
+        from suffice.numerics.kernels.regressions.undirected import ipf_cycle
 
         if self.n_cells > MAX_TABLES:
             raise TooLarge(

@@ -27,7 +27,6 @@ import numpy as np
 from suffice.basis.arrays import Array
 from suffice.errors import FitError, listing
 from suffice.errors.remedies import BDEU, MAX_ENTROPY, TABLE_PRIORS, Remedy, of_python, weight_penalty
-from suffice.exponential.arithmetic.special import log_gamma_step
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import ROUNDING, Minimum
 from suffice.learning.undirected.ipf import IPF, CliqueTree
@@ -36,6 +35,7 @@ from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.factor import Factor
 from suffice.models.undirected.log_linear import Ising, LogLinear, Names
+from suffice.numerics.exponential.arithmetic.special import log_gamma_step
 from suffice.statistics import Counts
 from suffice.statistics.counts import describe, n_configurations
 

@@ -21,7 +21,7 @@ from suffice.errors.remedies import BDEU, of_python, weight_penalty
 from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.features import Features
-from suffice.objectives import L1
+from suffice.objectives.principles import L1
 from suffice.statistics.counts import describe, n_configurations
 
 

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array
+from suffice.basis.iteration import Progress, ProgressLike
+from suffice.basis.variables import Finite
 from suffice.errors import DataError, FitError, StatisticsError, listing
 from suffice.errors.remedies import Remedy
-from suffice.iteration import Progress, ProgressLike
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Evaluate, Minimum, minimise
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.factor import Factor, Terms
 from suffice.models.undirected.features import UndirectedModel
 from suffice.models.undirected.log_linear import Names
-from suffice.objectives import Objective, PenaltySum
+from suffice.objectives.principles import Objective, PenaltySum
 from suffice.statistics import Request, Statistics
 from suffice.statistics.counts import describe, n_configurations
-from suffice.variables import Finite
 
 ALLOWED = 1e-8
 """Tables may differ by this share of all rows."""

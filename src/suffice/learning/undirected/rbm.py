@@ -16,31 +16,31 @@ import numpy as np
 
 from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.iteration import Iteration, OutOfTime, Progress, Run
+from suffice.basis.limits import COPIES, Limits, check_room, options_of
+from suffice.basis.variables import Finite
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, note, quantity, whole
 from suffice.errors.earlier import tell_of_argument
 from suffice.errors.remedies import Remedy, weight_penalty
-from suffice.iteration import Iteration, OutOfTime, Progress, Run
 from suffice.learning.principles import MACHINE
-from suffice.limits import COPIES, Limits, check_room, options_of
 from suffice.models.rbm import RBM
 from suffice.models.undirected.visible import VisibleColumns, refuse_missing_cells
-from suffice.objectives import L1, L2, ContrastiveDivergence, as_penalties
+from suffice.objectives.principles import L1, L2, ContrastiveDivergence, as_penalties
 from suffice.statistics import Request
-from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
-    from suffice.objectives import PenaltyLike
+    from suffice.objectives.principles import PenaltyLike
 
 import time
 from copy import deepcopy
 from dataclasses import replace
 
 from suffice.engines.engine import Block
-from suffice.inference.sampling.boltzmann import Floats, LayerUnits, Machine, key_of
 from suffice.models.undirected.visible import ROWS
+from suffice.numerics.inference.sampling.boltzmann import Floats, LayerUnits, Machine, key_of
 
 SPREAD = 0.01
 """The standard deviation of the weights at the start (Hinton 2012, A practical guide to training RBMs, section 8)."""

@@ -32,12 +32,11 @@ import numpy as np
 
 from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.iteration import OutOfTime, Progress
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
 from suffice.errors import FitError, StatisticsError, listing, nearest, note, whole
 from suffice.errors.remedies import CONTRASTIVE, LIKELIHOOD, MAX_ENTROPY, PERSISTENT, PSEUDO, weight_penalty
-from suffice.inference.sampling.blankets import Blankets, Codes, LocalTables
-from suffice.iteration import OutOfTime, Progress
 from suffice.learning.conditional.target_rows import TargetRows, distinct_rows
 from suffice.learning.gradient import LBFGS
 from suffice.learning.owlqn import Minimum
@@ -46,7 +45,8 @@ from suffice.learning.undirected.moments import check_interior
 from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.factor import Terms
-from suffice.objectives import ContrastiveDivergence, Likelihood
+from suffice.numerics.inference.sampling.blankets import Blankets, Codes, LocalTables
+from suffice.objectives.principles import ContrastiveDivergence, Likelihood
 from suffice.statistics import Request, Statistics
 
 Sums = Callable[[Array], tuple[float, Array]]

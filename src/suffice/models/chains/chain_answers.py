@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Finite
 from suffice.engines.engine import Block
 from suffice.errors import DataError, ModelError, checked_level, whole
 from suffice.families.protocol.family import Array
@@ -33,7 +34,6 @@ from suffice.models.chains.chain_reading import (
     state_posterior,
 )
 from suffice.models.rows.frames import checked_size, code_table, table
-from suffice.variables import Finite
 
 Codes = npt.NDArray[np.int32]
 

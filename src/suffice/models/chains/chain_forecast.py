@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Count, Finite
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, ModelError, checked_level, listing, note, whole
@@ -29,7 +30,6 @@ from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_rows import ChainRows
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.first_slices import Stationary
-from suffice.inference.finite.network import Array, Ints
 from suffice.models.chains.chain_answers import columns_of, posterior_step, refuse_impossible, within_sequences
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import (
@@ -43,7 +43,7 @@ from suffice.models.chains.chain_reading import (
     join_parts,
 )
 from suffice.models.rows.frames import new_table
-from suffice.variables import Count, Finite
+from suffice.numerics.inference.finite.network import Array, Ints
 
 
 def forecast(chain: ChainParts, x: Any, steps: Any, interval: float | None, given: Any, seed: int) -> Any:

@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
+from suffice.basis.output.display import Rows, and_more
+from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, ModelError, listing, nearest, quantity
@@ -31,9 +33,7 @@ from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Station
 from suffice.models.estimated import estimated_nodes
 from suffice.models.parts.network_parts import NodeDistributions
 from suffice.models.parts.written import check_nodes, declared_variables, written_cpd
-from suffice.output.display import Rows, and_more
 from suffice.statistics import Statistics
-from suffice.variables import Finite, Real, Variable
 
 ASKED_OF_ROWS = {
     "predict": "decode(sequences) has the most probable path, posterior_decode the most probable state of each cell",

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
+from suffice.basis.variables import Count, Finite, Variable
 from suffice.engines.engine import Block, is_missing
 from suffice.engines.scan import rows_of
 from suffice.engines.sequences.sequences import Sequences, sequences
@@ -29,7 +30,6 @@ from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import Diffuse, Stationary
 from suffice.incomplete.numbers.units import Units
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.variables import Count, Finite, Variable
 
 T = TypeVar("T")
 

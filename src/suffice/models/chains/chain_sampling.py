@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import pa
+from suffice.basis.variables import Count, Finite
 from suffice.engines.engine import Block, is_missing
 from suffice.engines.scan import rows_of
 from suffice.errors import ModelError, TooLarge, bytes_in_words, note, whole
@@ -23,7 +24,6 @@ from suffice.models.chains.chain_answers import answers, most_probable, refuse_i
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import ChainReading, StepNumbers, refuse_diffuse
 from suffice.models.rows.frames import MAX_BYTES, Fill, arrow_columns, code_table, fill_frame, is_held, new_table
-from suffice.variables import Count, Finite
 
 Column = npt.NDArray[Any]
 

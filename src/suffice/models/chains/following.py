@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Count, Finite, Real, Variable
 from suffice.engines.engine import Block, is_missing
 from suffice.engines.sequences.sequences import sequences
 from suffice.errors import DataError, ModelError, nearest, quantity
@@ -20,7 +21,6 @@ from suffice.models.questions.answers import Distribution
 from suffice.models.questions.densities import NormalParts, PoissonParts
 from suffice.models.questions.mixture import Mixture
 from suffice.statistics.counts import freeze
-from suffice.variables import Count, Finite, Real, Variable
 
 Cell = float | int
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
+from suffice.basis.variables import Count, Finite
 from suffice.engines.engine import Block, is_missing
 from suffice.errors import ModelError, listing
 from suffice.incomplete.chains.chain_rows import ChainRows
@@ -24,12 +25,11 @@ from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm, nam
 from suffice.incomplete.chains.reduced_steps import ShownPart
 from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.numbers.units import Units, columns_below, with_hidden
-from suffice.inference.chains.linear.gaussian import draw_states, filter_states, smooth_states
-from suffice.inference.finite.network import Array, Ints
 from suffice.models.chains.chain_parts import ChainParts
 from suffice.models.chains.chain_reading import BlockAnswers, Cells, ChainReading, StepNumbers, chain_phases, shown_cell
 from suffice.models.questions.mixture import Mixture, NormalParts
-from suffice.variables import Count, Finite
+from suffice.numerics.inference.chains.linear.gaussian import draw_states, filter_states, smooth_states
+from suffice.numerics.inference.finite.network import Array, Ints
 
 
 def number_posterior(

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.engine import Block, Step, is_missing
-from suffice.engines.kept import KeptValue, ValueStore
-from suffice.inference.chains.conditional import SequenceLayout
-from suffice.inference.finite.network import Array, Ints
+from suffice.engines.local.kept import KeptValue, ValueStore
 from suffice.models.linear_chain.vocabulary import Ragged, Tables
+from suffice.numerics.inference.chains.conditional import SequenceLayout
+from suffice.numerics.inference.finite.network import Array, Ints
 
 Codes = npt.NDArray[np.int32]
 

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.engines.sequences.sequences import Sequences
-from suffice.inference.chains import conditional
-from suffice.inference.chains.conditional import BestLabelling, ExpectedLabels, GroupScores, SideBySide
-from suffice.inference.chains.finite import best_paths
-from suffice.inference.finite.logs import log_sum
-from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock
 from suffice.models.linear_chain.vocabulary import Vocabulary
+from suffice.numerics.inference.chains import conditional
+from suffice.numerics.inference.chains.conditional import BestLabelling, ExpectedLabels, GroupScores, SideBySide
+from suffice.numerics.inference.chains.finite import best_paths
+from suffice.numerics.inference.finite.logs import log_sum
+from suffice.numerics.inference.finite.network import Array, Ints
 
 Attributes = list[tuple[int, float]]
 """Attributes by number, with their values."""
@@ -60,7 +60,7 @@ class PairFeatures:
         return T
 
     def expect_terms(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
-        from suffice.kernels.labels.crf import sum_groups
+        from suffice.numerics.kernels.labels.crf import sum_groups
 
         n_groups, L, log_z = len(block.attributes.starts) - 1, self.n_labels, 0.0
         by_group, of_numbers, pairs = np.zeros((n_groups, L)), np.zeros((len(self.numbers), L)), np.zeros((L, L))
@@ -157,7 +157,7 @@ class PairFeatures:
 
     def by_weight(self, block: EncodedBlock, by_group: Array, of_numbers: Array) -> Array:
         """What is expected of groups and of numbers, by label, as that of the weights of attributes and labels."""
-        from suffice.kernels.labels.crf import spread_groups
+        from suffice.numerics.kernels.labels.crf import spread_groups
 
         total = np.zeros(len(self.labels))
         spread_groups(*block.attributes, self.first, self.labels, by_group, total)
@@ -191,7 +191,7 @@ def in_sequences(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[A
 
 def group_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:
     """The sum of the weights of each group for each label."""
-    from suffice.kernels.labels.crf import score_groups
+    from suffice.numerics.kernels.labels.crf import score_groups
 
     scores = np.empty((len(block.attributes.starts) - 1, features.n_labels))
     weights = np.require(w, np.float64, ["C_CONTIGUOUS", "WRITEABLE"])  # those of a model may not be written to
@@ -233,7 +233,7 @@ def expectations(
 ) -> Iterator[tuple[SideBySide, ExpectedLabels]]:
     """What is expected of the labels of each part of a block; with `clamped`, given those that are there; with `costs`, where
     these are added to scores: see `label_costs`. The next part overwrites the expectations of steps."""
-    from suffice.kernels.labels.crf import shift_rows, weigh_steps
+    from suffice.numerics.kernels.labels.crf import shift_rows, weigh_steps
 
     scores, more = group_scores(features, w, block), number_scores(features, w, block)
     if costs is not None:

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.output.display import OneTable, Tabular
+from suffice.basis.variables import Finite, Real
 from suffice.engines.engine import Block
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, listing, nearest, note
 from suffice.families.protocol.family import frame
-from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import EncodedBlock, encode_block
 from suffice.models.linear_chain.features import Attributes, PairFeatures, in_rows, in_sequences
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
-from suffice.output.display import OneTable, Tabular
-from suffice.variables import Finite, Real
+from suffice.numerics.inference.finite.network import Array, Ints
 
 T = TypeVar("T")
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from suffice.inference.finite.network import Ints
+from suffice.basis.variables import LIST, Finite, Variable
 from suffice.models.linear_chain.transitions import BEGIN, END
 from suffice.models.linear_chain.windows import LinearChain
-from suffice.variables import LIST, Finite, Variable
+from suffice.numerics.inference.finite.network import Ints
 
 BIAS = "bias"
 

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.errors.remedies import Remedy
-from suffice.inference.chains.conditional import SideBySide
-from suffice.inference.finite.network import Array, Ints
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock
 from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, in_rows, label_costs, step_scores
 from suffice.models.linear_chain.transitions import Allowed
 from suffice.models.linear_chain.vocabulary import Vocabulary
+from suffice.numerics.inference.chains.conditional import SideBySide
+from suffice.numerics.inference.finite.network import Array, Ints
 
 MOST_BYTES = 2**31
 """What the states of one sequence may take."""
@@ -144,7 +144,7 @@ class WiderFeatures(PairFeatures):
     def expect(
         self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None, by_place: bool = False
     ) -> WiderExpectations:
-        from suffice.kernels.labels.label_chains import expect_sequences
+        from suffice.numerics.kernels.labels.label_chains import expect_sequences
 
         own, L, weights = InSequence.of(block), self.n_labels, self.of_states(w)
         shares = np.ones(len(own.starts) - 1) if block.weights is None or by_place else block.weights[own.firsts]
@@ -167,7 +167,7 @@ class WiderFeatures(PairFeatures):
         return self.expect(w, block, by_place=True).by_place
 
     def best(self, w: Array, block: EncodedBlock, lengths: Ints, n: int) -> tuple[Codes, Array]:
-        from suffice.kernels.labels.label_sequences import best_sequences
+        from suffice.numerics.kernels.labels.label_sequences import best_sequences
 
         own, weights, L = InSequence.of(block), self.of_states(w), self.n_labels
         shape = (own.longest, len(weights.log_m), L, n)
@@ -179,7 +179,7 @@ class WiderFeatures(PairFeatures):
         return np.stack([in_rows(block, one) for one in labels]), scores
 
     def draw(self, w: Array, block: EncodedBlock, uniforms: Array) -> npt.NDArray[Any]:
-        from suffice.kernels.labels.label_sequences import draw_sequences
+        from suffice.numerics.kernels.labels.label_sequences import draw_sequences
 
         own, weights = InSequence.of(block), self.of_states(w)
         labels, logs = np.full(block.n_steps, -1, np.int32), np.empty(len(own.starts) - 1)
@@ -195,7 +195,7 @@ class WiderFeatures(PairFeatures):
     def expect_terms(self, w: Array, block: EncodedBlock, *, clamped: bool = False, costs: Array | None = None) -> LabelTerms:
         if self.order == 1 and not len(self.pair_before):  # all steps have one matrix: many sequences go side by side
             return super().expect_terms(w, block, clamped=clamped, costs=costs)
-        from suffice.kernels.labels.crf import sum_groups
+        from suffice.numerics.kernels.labels.crf import sum_groups
 
         found, weights = self.expect(w, block, clamped=clamped, costs=costs), block.weights
         if weights is not None:
@@ -245,7 +245,7 @@ class WiderFeatures(PairFeatures):
         return parts
 
     def check_lengths(self, vocabulary: Vocabulary, sequences: Sequences) -> None:
-        from suffice.kernels.labels.label_sequences import find_forbidden
+        from suffice.numerics.kernels.labels.label_sequences import find_forbidden
 
         lengths, L = np.unique(sequences.lengths), self.n_labels
         longest = int(lengths[-1]) if len(lengths) else 0

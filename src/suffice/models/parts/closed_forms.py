@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.variables import Finite, NotNormal, Variable
 from suffice.errors import ModelError, listing
 from suffice.errors.remedies import BY_DRAWS
 from suffice.families.categorical import Table
@@ -22,12 +23,11 @@ from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.design import configurations
 from suffice.families.protocol.family import Array, Cpd
 from suffice.graphs import Dag
-from suffice.inference.finite.junction_tree import JunctionTree
-from suffice.inference.finite.network import Network
-from suffice.inference.numbers.gaussian import DensityNode, GaussianNode
-from suffice.inference.numbers.hybrid import Hybrid
+from suffice.numerics.inference.finite.junction_tree import JunctionTree
+from suffice.numerics.inference.finite.network import Network
+from suffice.numerics.inference.numbers.gaussian import DensityNode, GaussianNode
+from suffice.numerics.inference.numbers.hybrid import Hybrid
 from suffice.statistics.counts import checked_cells, sizes
-from suffice.variables import Finite, NotNormal, Variable
 
 
 class NoFormula(ModelError):

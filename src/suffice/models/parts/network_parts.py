@@ -11,6 +11,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeGuard, TypeVar
 
+from suffice.basis.output.display import Rows, Tabular, and_more
+from suffice.basis.variables import Declaration, Finite, Variable
 from suffice.engines.scan import rows_with, scan
 from suffice.errors import DataError, ModelError, listing, nearest, quantity
 from suffice.errors.remedies import Remedy
@@ -23,9 +25,7 @@ from suffice.models.parts.closed_forms import Compiled
 from suffice.models.parts.parameter_covariance import n_conventions
 from suffice.models.parts.sharing import Tie
 from suffice.models.parts.written import check_nodes, declared_variables, written_cpd
-from suffice.output.display import Rows, Tabular, and_more
 from suffice.statistics import Statistics
-from suffice.variables import Declaration, Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike

@@ -22,14 +22,14 @@ from functools import cached_property, partial
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import FitError, bytes_in_words, listing, quantity
 from suffice.errors.remedies import argument
 from suffice.families.charts import Array, Chart
 from suffice.families.parameter_draws import semidefinite_root
 from suffice.graphs import Dag
-from suffice.inference.finite.network import Ints
+from suffice.numerics.inference.finite.network import Ints
 from suffice.statistics.counts import n_configurations
-from suffice.variables import Finite, Variable
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, add_up
 from suffice.errors import FitError, StatisticsError, listing, nearest, note
@@ -31,7 +32,6 @@ from suffice.families.regressions.linear_moments import fitted_line
 from suffice.graphs import Dag
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.counts import common_variable
-from suffice.variables import Finite, Variable
 
 SHARED, GROUPS = argument("shared"), Remedy("shared=[('x1', 'x2'), ...]", "--shared x1,x2")
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.libraries import nw
+from suffice.basis.variables import Count, Declaration, Finite, Real, Variable, by_name
 from suffice.errors import ModelError, listing, nearest
 from suffice.errors.remedies import Remedy, declaration
 from suffice.families.by_hand import ByHand
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import Cpd, as_numbers
 from suffice.statistics.counts import checked_cells, sizes
-from suffice.variables import Count, Declaration, Finite, Real, Variable, by_name
 
 
 def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, Variable]) -> Cpd:

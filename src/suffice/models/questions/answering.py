@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.variables import Finite
 from suffice.errors import ArgumentError, ImpossibleEvidence, ModelError, listing, nearest
 from suffice.errors.remedies import Remedy, query_by_draws
 from suffice.families.categorical import Table
@@ -26,16 +27,15 @@ from suffice.models.parts.closed_forms import advising
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions import exact, question
 from suffice.models.questions.question import evidence_codes, one_of_interval_and_method
-from suffice.variables import Finite
 
 if TYPE_CHECKING:
     from suffice.engines.sequences.arrangement import Missing, Refuse
-    from suffice.inference.finite.junction_tree import JunctionTree
-    from suffice.inference.sampling.sampling import Gibbs, LikelihoodWeighting
     from suffice.models.questions.answers import Distribution, Marginals, MostProbable
     from suffice.models.questions.influence import Influence, Tornado
     from suffice.models.questions.mixture import Mixture
     from suffice.models.questions.question import Given
+    from suffice.numerics.inference.finite.junction_tree import JunctionTree
+    from suffice.numerics.inference.sampling.sampling import Gibbs, LikelihoodWeighting
 
 
 class Answering(NetworkParts):

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.output.display import Rows, Tabular, and_more, number
+from suffice.basis.pictures import Bar, PictureNode
+from suffice.basis.variables import Finite
 from suffice.errors import ModelError, listing, quantity
 from suffice.families.protocol.family import Interval, frame
-from suffice.inference.finite.network import Array, Ints
 from suffice.models.questions.question import code_of, in_words, unknown_name
-from suffice.output.display import Rows, Tabular, and_more, number
-from suffice.pictures import Bar, PictureNode
+from suffice.numerics.inference.finite.network import Array, Ints
 from suffice.statistics.counts import sizes
-from suffice.variables import Finite
 
 Key = Any
 """How a cell is named: a state of the one target, a tuple of states, or a mapping from targets to states."""
@@ -141,7 +141,7 @@ class Distribution(Answer):
 
     def plot(self, ax: Any = None) -> Any:
         """The probabilities as bars, with their intervals where there are some, by matplotlib; gives the axes."""
-        from suffice.pictures.plots import plot_bars
+        from suffice.basis.pictures.plots import plot_bars
 
         ends = self.interval
         if ends is None and self.error is not None:  # two standard errors around what was drawn
@@ -155,7 +155,7 @@ class Distribution(Answer):
 
     def _plot_parts(self, ax: Any, parts: Sequence[Distribution], weights: Sequence[float]) -> Any:
         """The same of each class beside what they make together."""
-        from suffice.pictures.plots import MARKS
+        from suffice.basis.pictures.plots import MARKS
 
         for k, (part, weight) in enumerate(zip(parts, weights, strict=True)):
             ax.plot(part.probs.ravel(), range(part.probs.size), MARKS[k % len(MARKS)], ms=6, label=f"class {k}: {weight:.3g}")

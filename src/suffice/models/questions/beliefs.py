@@ -12,9 +12,9 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any
 
+from suffice.basis.pictures import Focus, Picture, PictureEdge, PictureNode
 from suffice.errors import FitError, ModelError, TooLarge, listing, notes_kept
-from suffice.inference.sampling.sampling import Gibbs
-from suffice.pictures import Focus, Picture, PictureEdge, PictureNode
+from suffice.numerics.inference.sampling.sampling import Gibbs
 
 DRAWS = 10_000
 """Of beliefs where the tree of a network without arrows is too large."""

@@ -17,13 +17,13 @@ import numpy.typing as npt
 from suffice.basis.arrays import Bools
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import sc
+from suffice.basis.variables import Count
 from suffice.errors import ModelError, listing
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.families.protocol.family import Array, Cpd
-from suffice.inference.finite.network import Ints
-from suffice.inference.sampling.sampling import Average, Chained, Weighted
 from suffice.models.parts.closed_forms import words
-from suffice.variables import Count
+from suffice.numerics.inference.finite.network import Ints
+from suffice.numerics.inference.sampling.sampling import Average, Chained, Weighted
 
 Columns = list[tuple[str, npt.NDArray[Any]]]
 """Columns of numbers by names that need not differ."""

@@ -25,23 +25,23 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.variables import Distributed
 from suffice.errors import ModelError, TooLarge, listing, note
 from suffice.errors.remedies import BY_DRAWS, BY_WEIGHTING, Remedy
 from suffice.families.design import configurations
 from suffice.graphs import Dag
-from suffice.inference.finite.logs import NEVER
-from suffice.inference.finite.questions import posterior
-from suffice.inference.numbers import hybrid
-from suffice.inference.numbers.gaussian import COLLINEAR, OVERFLOW, HiddenCount
-from suffice.inference.numbers.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
 from suffice.models.parts.closed_forms import NoFormula, as_closed_form, density, no_formula, stand_in, words
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.questions.answers import Distribution, Marginals, MostProbable
 from suffice.models.questions.densities import MixtureParts, NormalParts, PoissonParts, ResponseParts
 from suffice.models.questions.mixture import DistributionParts, Mixture
 from suffice.models.questions.question import Observed, Question, evidence_codes, impossible, is_observed
+from suffice.numerics.inference.finite.logs import NEVER
+from suffice.numerics.inference.finite.questions import posterior
+from suffice.numerics.inference.numbers import hybrid
+from suffice.numerics.inference.numbers.gaussian import COLLINEAR, OVERFLOW, HiddenCount
+from suffice.numerics.inference.numbers.hybrid import Hybrid, ManyConfigurations, Mixed, MixtureMode, Trouble, evidence_factors
 from suffice.statistics.counts import checked_cells
-from suffice.variables import Distributed
 
 
 def exact_answer(bn: NetworkParts, names: Sequence[str], evidence: Observed) -> Distribution | Mixture:

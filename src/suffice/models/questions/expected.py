@@ -25,18 +25,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Finite, Real
 from suffice.errors import ModelError, TooLarge, listing
-from suffice.exponential.normals.lines import ROUNDING
 from suffice.families.conditional_gaussian import normal_entropy
 from suffice.families.protocol.family import Array, Cpd
-from suffice.inference.finite.questions import posterior
 from suffice.models.parts.closed_forms import advising, as_closed_form, words
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.exact import reduce_network
+from suffice.numerics.exponential.normals.lines import ROUNDING
+from suffice.numerics.inference.finite.questions import posterior
 from suffice.statistics import Counts, Moments, Request
 from suffice.statistics.counts import RowFormula, describe, n_configurations, sizes
 from suffice.statistics.moments import Spread, pool_spreads
-from suffice.variables import Finite, Real
 
 MAX_MIXTURE = 200_000
 """Moments are pooled over the configurations of the finite variables they depend on; more than this are refused."""

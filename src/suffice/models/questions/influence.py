@@ -17,11 +17,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from suffice.basis.output.display import OneTable
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import ModelError, listing, nearest, quantity
 from suffice.graphs import Dag
-from suffice.inference.finite.network import Array
-from suffice.output.display import OneTable
-from suffice.variables import Finite, Variable
+from suffice.numerics.inference.finite.network import Array
 
 ROUNDING = 1e-13
 """What is less is nothing: rounding of sums of probabilities."""

@@ -22,22 +22,22 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.iteration import Progress
+from suffice.basis.variables import Finite, NotNormal
 from suffice.errors import FitError, ModelError, TooLarge, checked_level, listing, quantity, whole
 from suffice.errors.remedies import argument
 from suffice.families.parameter_draws import DRAW, DrawnGaussian, DrawnLinear, DrawnNode, DrawnRegression, DrawnTable
 from suffice.families.protocol.family import Interval, Mean
-from suffice.inference.finite.junction_tree import JunctionTree
-from suffice.inference.finite.network import NONE, Array, Ints, Network, greedy_order, part_of
-from suffice.inference.finite.questions import posteriors
-from suffice.inference.numbers.gaussian import GaussianNode, Gaussians
-from suffice.iteration import Progress
 from suffice.models.parts.closed_forms import NoFormula, words
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from suffice.models.questions import exact
 from suffice.models.questions.question import Observed, Question, impossible
+from suffice.numerics.inference.finite.junction_tree import JunctionTree
+from suffice.numerics.inference.finite.network import NONE, Array, Ints, Network, greedy_order, part_of
+from suffice.numerics.inference.finite.questions import posteriors
+from suffice.numerics.inference.numbers.gaussian import GaussianNode, Gaussians
 from suffice.statistics.counts import Counts, n_configurations, sizes
-from suffice.variables import Finite, NotNormal
 
 FEWEST = 1_000
 MAX_NUMBERS = 2**25

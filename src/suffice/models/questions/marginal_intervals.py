@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.iteration import OutOfTime, Progress, checked_seconds
+from suffice.basis.variables import Finite
 from suffice.errors import FitError, ModelError, SufficeError, TooLarge, checked_level, listing, note, whole
 from suffice.errors.remedies import name_of
-from suffice.iteration import OutOfTime, Progress, checked_seconds
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions import exact, intervals
 from suffice.models.questions.answers import Distribution, Marginals
 from suffice.models.questions.intervals import DRAWING, FEWEST, Redrawn, answer_with_interval
 from suffice.models.questions.question import Observed, Question, is_observed
-from suffice.variables import Finite
 
 UP_AND_DOWN = 3.0
 """All marginals of a tree in products of one way."""

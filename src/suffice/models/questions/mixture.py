@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.output.display import Rows, and_more, number
+from suffice.basis.pictures import Curve, PictureNode
+from suffice.basis.variables import Distributed
 from suffice.errors import ModelError, checked_level, listing, whole
 from suffice.families.protocol.family import Array, Interval, as_numbers, frame
-from suffice.inference.finite.logs import log_sum
-from suffice.inference.finite.network import Ints
 from suffice.models.questions.answers import Answer, Distribution, apart, in_a_line
 from suffice.models.questions.densities import Columns, MixtureParts, view_of_shape
 from suffice.models.questions.densities import NormalParts as NormalParts
 from suffice.models.questions.question import Known, in_words
-from suffice.output.display import Rows, and_more, number
-from suffice.pictures import Curve, PictureNode
-from suffice.variables import Distributed
+from suffice.numerics.inference.finite.logs import log_sum
+from suffice.numerics.inference.finite.network import Ints
 
 CELLS = 2**22
 """Densities are found in blocks of about this many numbers."""
@@ -205,7 +205,7 @@ class Mixture(Answer):
         """The density of a number, of a count its probabilities, from its 0.1 % to its 99.9 % quantile, by matplotlib; gives the
         axes. Several targets are asked for one at a time."""
         self._check_single("plot")
-        from suffice.pictures.plots import axes_of, plot_curves
+        from suffice.basis.pictures.plots import axes_of, plot_curves
 
         title = self._headline()
         if self.parts.are_draws:
@@ -238,7 +238,7 @@ class Mixture(Answer):
 
     def _plot_parts(self, ax: Any, parts: Sequence[Mixture], weights: Sequence[float]) -> Any:
         """The weighted densities of classes below what they make together."""
-        from suffice.pictures.plots import plot_curves
+        from suffice.basis.pictures.plots import plot_curves
 
         (at, density), title = self.curve(), ax.get_title()
         ax.clear()

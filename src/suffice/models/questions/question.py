@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.basis.variables import Count, Distributed, Finite, Variable, state_text
 from suffice.errors import ImpossibleEvidence, ModelError, listing, nearest
 from suffice.families.protocol.family import as_numbers
-from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.models.parts.closed_forms import Compiled
 from suffice.models.parts.network_parts import NetworkParts
+from suffice.numerics.inference.finite.network import NONE, Array, Ints
 from suffice.statistics.counts import freeze
-from suffice.variables import Count, Distributed, Finite, Variable, state_text
 
 Given = Mapping[str, object] | None
 """Evidence: a state, likelihoods of the states, or a number, by the name of a variable."""

@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.variables import Finite
 from suffice.errors import ModelError, TooLarge, bytes_in_words, listing, note, whole
 from suffice.errors.remedies import WEIGHTING, Remedy
 from suffice.families.protocol.family import Cpd, flat_index
-from suffice.inference.finite.network import NONE, Array, Network
-from suffice.inference.sampling.gibbs import GibbsState, Rest, SummedOut, Trace, Walker, collapse
-from suffice.inference.sampling.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted
 from suffice.models.parts.closed_forms import density
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answers import Distribution, Marginals
@@ -27,8 +25,10 @@ from suffice.models.questions.densities import DrawnParts
 from suffice.models.questions.exact import reduce_network
 from suffice.models.questions.mixture import Mixture
 from suffice.models.questions.question import Observed, Question, evidence_codes, impossible, in_words, is_observed
+from suffice.numerics.inference.finite.network import NONE, Array, Network
+from suffice.numerics.inference.sampling.gibbs import GibbsState, Rest, SummedOut, Trace, Walker, collapse
+from suffice.numerics.inference.sampling.sampling import FEW, Average, Chained, Gibbs, LikelihoodWeighting, Weighted
 from suffice.statistics.counts import checked_cells, sizes
-from suffice.variables import Finite
 
 BLOCK = 16_384
 MAX_BYTES = 2**33

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import Library, nw, pa, pc, pt
+from suffice.basis.variables import Finite, Variable, is_whole, state_text
 from suffice.engines import texts
 from suffice.engines.scan import backend_of
 from suffice.errors import DataError, TooLarge, bytes_in_words, listing
-from suffice.inference.finite.network import Array, Ints
-from suffice.variables import Finite, Variable, is_whole, state_text
+from suffice.numerics.inference.finite.network import Array, Ints
 
 pd, pl = Library("pandas"), Library("polars")
 

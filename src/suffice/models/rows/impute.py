@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Bools
 from suffice.basis.libraries import pa, pc, sc
+from suffice.basis.variables import Finite, Variable
 from suffice.engines import is_missing
 from suffice.engines.engine import Block
 from suffice.engines.scan import maps_frames, rows_of
@@ -25,15 +26,14 @@ from suffice.engines.sequences.arrangement import REFUSE, Missing, Refuse, check
 from suffice.errors import DataError, ModelError, listing, note, whole
 from suffice.errors.remedies import Remedy, argument, name_of
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, pick_codes
-from suffice.inference.finite.network import NONE, Array, Ints
 from suffice.models.parts.closed_forms import NoFormula, advising
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.exact import reduce_network
 from suffice.models.rows import posteriors
 from suffice.models.rows.frames import Fill, checked_size, fill_frame, in_place, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen
+from suffice.numerics.inference.finite.network import NONE, Array, Ints
 from suffice.statistics.counts import keys_of
-from suffice.variables import Finite, Variable
 
 MAX_NUMBERS = 2**23
 """Cells of copies of rows that are held at once: 64 MiB."""

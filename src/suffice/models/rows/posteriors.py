@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Bools
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.variables import Finite, NotNormal, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import maps_frames, scan
@@ -43,16 +44,15 @@ from suffice.incomplete import rows as in_rows
 from suffice.incomplete.numbers.mixed import RowIntegrals
 from suffice.incomplete.numbers.patterns import INTEGRATED, SUMMED
 from suffice.incomplete.rows import CELLS, Densities, NotFinite, RowEvidence, RowFactor, TargetMoments, in_parts
-from suffice.inference.finite.logs import shares
-from suffice.inference.finite.network import NONE, Array, Ints
-from suffice.inference.numbers.hybrid import checked_shape
 from suffice.models.parts.closed_forms import NoFormula, advising, no_formula, words
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.exact import refuse_by_name
 from suffice.models.questions.question import requisite
 from suffice.models.rows.frames import beside
+from suffice.numerics.inference.finite.logs import shares
+from suffice.numerics.inference.finite.network import NONE, Array, Ints
+from suffice.numerics.inference.numbers.hybrid import checked_shape
 from suffice.statistics.counts import alike
-from suffice.variables import Finite, NotNormal, Variable
 
 MOMENTS = ("mean", "variance")
 """What the posterior of a real variable is told by."""

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import maps_frames, rows_of
@@ -31,8 +32,6 @@ from suffice.engines.sequences.arrangement import REFUSE, Missing, Refuse, check
 from suffice.errors import ModelError, TooLarge, checked_level, listing, nearest, note, quantity, whole
 from suffice.errors.remedies import DRAWN_ROWS
 from suffice.incomplete.rows import RowEvidence, best
-from suffice.inference.finite.network import NONE, Array
-from suffice.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted
 from suffice.models.parts.closed_forms import NoFormula
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions.answering import PredictOptions
@@ -42,8 +41,9 @@ from suffice.models.questions.sampling import draw_in_blocks, is_possible
 from suffice.models.rows import posteriors
 from suffice.models.rows.frames import beside, checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, row_posterior
+from suffice.numerics.inference.finite.network import NONE, Array
+from suffice.numerics.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted
 from suffice.statistics.counts import alike
-from suffice.variables import Finite, Variable
 
 
 class Prediction(NamedTuple):

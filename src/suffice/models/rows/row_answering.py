@@ -11,19 +11,19 @@ import numpy as np
 
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
+from suffice.basis.variables import Finite
 from suffice.engines.scan import scan
 from suffice.engines.sequences.arrangement import REFUSE, Missing, Refuse
 from suffice.errors import ModelError, TooLarge, bytes_in_words, whole
 from suffice.families.protocol.family import Array
 from suffice.models.questions.answering import Answering
-from suffice.variables import Finite
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from suffice.basis.argument_types import ColumnOfAnswers, RowsLike
-    from suffice.inference.sampling.sampling import LikelihoodWeighting
     from suffice.models.questions.answering import PredictOptions
+    from suffice.numerics.inference.sampling.sampling import LikelihoodWeighting
     from suffice.statistics import Statistics
 
 BLOCK = 65_536

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.data import Data
 from suffice.errors import DataError, FitError, listing
 from suffice.errors.remedies import LASSO, Remedy
-from suffice.exponential.normals.lines import too_large
 from suffice.graphs import Graph
-from suffice.inference.finite.network import Array
-from suffice.inference.numbers.sparse_precision import SparsePrecision, sparse_precision
+from suffice.numerics.exponential.normals.lines import too_large
+from suffice.numerics.inference.finite.network import Array
+from suffice.numerics.inference.numbers.sparse_precision import SparsePrecision, sparse_precision
 from suffice.statistics import Moments, Request, Statistics
-from suffice.variables import Finite, Real, Variable
 
 ROUNDING = 1e-12
 """Correlations that differ from ±1 by less are those of copies; eigenvalues of a covariance, relative to the largest, that are as

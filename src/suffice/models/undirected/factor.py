@@ -19,20 +19,20 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.output.display import OneTable
+from suffice.basis.variables import Finite
 from suffice.engines.engine import Block
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, listing, nearest
 from suffice.errors.remedies import CONTRASTIVE, PSEUDO
 from suffice.families.categorical import Table
 from suffice.families.protocol.family import as_numbers, flat_index
 from suffice.graphs.undirected import is_perfect, perfect_order
-from suffice.inference.finite.junction_tree import FactorTree
-from suffice.inference.finite.logs import Elimination, LogFactor, log_sum
-from suffice.inference.finite.network import COMPILING, NONE, Array, Ints, Network, greedy_order, part_of, steps, strides
 from suffice.models.undirected.log_linear import Names, Term
-from suffice.output.display import OneTable
+from suffice.numerics.inference.finite.junction_tree import FactorTree
+from suffice.numerics.inference.finite.logs import Elimination, LogFactor, log_sum
+from suffice.numerics.inference.finite.network import COMPILING, NONE, Array, Ints, Network, greedy_order, part_of, steps, strides
 from suffice.statistics import Statistics
 from suffice.statistics.counts import checked_cells, freeze, sizes
-from suffice.variables import Finite
 
 MAX_CELLS = 2.0**26
 """A directed twin has no more cells in all its tables: 512 MiB."""

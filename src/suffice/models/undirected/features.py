@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.variables import Finite, Variable, by_name, state_text
 from suffice.errors import FitError, ModelError, nearest
 from suffice.graphs import Graph
-from suffice.inference.finite.network import Array
 from suffice.models.undirected.log_linear import LogLinear, Names, Term, finite, maximal
 from suffice.models.undirected.twin import Undirected
+from suffice.numerics.inference.finite.network import Array
 from suffice.statistics.counts import checked_cells, freeze, sizes
-from suffice.variables import Finite, Variable, by_name, state_text
 
 
 class Features:

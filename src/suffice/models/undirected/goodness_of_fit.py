@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
+from suffice.basis.output.display import OneTable
 from suffice.errors import ModelError, StatisticsError, TooLarge, listing
-from suffice.inference.finite.network import Array
 from suffice.models.undirected.factor import Terms
 from suffice.models.undirected.markov_parts import MarkovParts
-from suffice.objectives import Likelihood, MaxEntropy
-from suffice.output.display import OneTable
+from suffice.numerics.inference.finite.network import Array
+from suffice.objectives.principles import Likelihood, MaxEntropy
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import n_configurations, sizes
 

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import FitError, GraphError, TooLarge, listing
 from suffice.errors.remedies import BINS, declaration
 from suffice.graphs import Dag, Graph
 from suffice.graphs.text import checked_name
-from suffice.inference.finite.network import Array
-from suffice.variables import Finite, Variable
+from suffice.numerics.inference.finite.network import Array
 
 Names = tuple[str, ...]
 

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
+from suffice.basis.output.display import Rows, and_more
+from suffice.basis.variables import Finite, by_name
 from suffice.engines.scan import rows_with
 from suffice.errors import ModelError, TooLarge, listing
 from suffice.errors.remedies import BDEU, BY_BIC
 from suffice.families.categorical import Table
 from suffice.graphs import Graph
-from suffice.inference.finite.network import Array
 from suffice.models.parts.closed_forms import as_closed_form
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.undirected.factor import Factor, Terms, checked_factors, eliminate
 from suffice.models.undirected.features import Features, UndirectedModel
 from suffice.models.undirected.log_linear import Ising, LogLinear, Names
 from suffice.models.undirected.twin import UndirectedParts
-from suffice.output.display import Rows, and_more
+from suffice.numerics.inference.finite.network import Array
 from suffice.statistics import Request, Statistics
-from suffice.variables import Finite, by_name
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
 
 import numpy as np
 
+from suffice.basis.output.display import Tabular
+from suffice.basis.pictures import Focus, Picture, Pictured, PicturedTable
+from suffice.basis.variables import Variable
 from suffice.errors import ModelError, quantity
 from suffice.graphs import Graph
 from suffice.models.parts.network_parts import Provenance
 from suffice.models.questions.answering import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
-from suffice.output.display import Tabular
-from suffice.pictures import Focus, Picture, Pictured, PicturedTable
-from suffice.variables import Variable
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
     from suffice.basis.argument_types import RowsLike
-    from suffice.inference.finite.junction_tree import JunctionTree
     from suffice.models.questions.answers import Distribution, Marginals, MostProbable
     from suffice.models.questions.mixture import Mixture
     from suffice.models.questions.question import Given
     from suffice.models.rows.row_answering import RowAnswering
+    from suffice.numerics.inference.finite.junction_tree import JunctionTree
     from suffice.statistics import Statistics
 
     Array = npt.NDArray[np.float64]

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.variables import Finite, NotNormal, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import rows_with
 from suffice.errors import MissingCells, ModelError, TooLarge, bytes_in_words, listing, quantity
 from suffice.errors.remedies import INTO_BINS
-from suffice.inference.finite.network import Array
-from suffice.inference.sampling.boltzmann import LayerUnits
-from suffice.variables import Finite, NotNormal, Variable
+from suffice.numerics.inference.finite.network import Array
+from suffice.numerics.inference.sampling.boltzmann import LayerUnits
 
 Floats = npt.NDArray[np.float32]
 

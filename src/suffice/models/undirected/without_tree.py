@@ -15,12 +15,12 @@ import numpy as np
 from suffice.basis.libraries import pa
 from suffice.engines.scan import scan
 from suffice.errors import ModelError, listing, nearest, note, whole
-from suffice.inference.sampling.gibbs import GibbsState, Walker
-from suffice.inference.sampling.sampling import Chained, Gibbs
 from suffice.models.questions.answers import Distribution, Marginals
 from suffice.models.rows.frames import arrow_columns
 from suffice.models.undirected.factor import Factor, network_of
 from suffice.models.undirected.markov_parts import MarkovParts, SomeMarkov
+from suffice.numerics.inference.sampling.gibbs import GibbsState, Walker
+from suffice.numerics.inference.sampling.sampling import Chained, Gibbs
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,6 +15,8 @@ import numpy as np
 
 from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.limits import COPIES, check_room, options_of
+from suffice.basis.variables import Real, Variable
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, note
@@ -23,25 +25,23 @@ from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.learning.em import run_of
-from suffice.learning.factor_analysis import FactorMoments, FactorWay
 from suffice.learning.incomplete.climb import Climb, Squarem, best_first, evaluate, from_starts
 from suffice.learning.incomplete.hidden_numbers import FLOOR
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.reduced_task import ExpectedStatistic
 from suffice.learning.incomplete.task import task_of
-from suffice.learning.mixture_setup import Diagonal, Spherical
-from suffice.limits import COPIES, check_room, options_of
+from suffice.learning.latent.factor_analysis import FactorMoments, FactorWay
+from suffice.learning.latent.mixture_setup import Diagonal, Spherical
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import conventions_in_words, rotations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds
 from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, StartResult, check_asked
 from suffice.statistics import Statistics
 from suffice.structure.undirected.selection import HeldOut
-from suffice.variables import Real, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike, SizesLike
-    from suffice.scores import Penalised
+    from suffice.objectives.scores import Penalised
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.limits import options_of
+from suffice.basis.variables import Count, Finite
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, ModelError, listing, nearest, note
 from suffice.errors.earlier import tell_of_argument
@@ -24,21 +26,19 @@ from suffice.learning.chains.chain_covariance import StateProblem, StateStarts, 
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences
 from suffice.learning.incomplete.climb import Climb, EmMethod, em_method_of, evaluate
 from suffice.learning.incomplete.starts import FEW
-from suffice.learning.mixture_setup import Diagonal, Full, Kind, Spherical, Tied, groups
-from suffice.limits import options_of
+from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherical, Tied, groups
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_answers import best_log_prob
 from suffice.recipes.latent import latent_run
 from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, class_table
 from suffice.statistics.counts import freeze
 from suffice.structure.undirected.selection import HeldOut
-from suffice.variables import Count, Finite
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, PriorLike, SizesLike
     from suffice.incomplete.first_slices import First
+    from suffice.objectives.scores import Penalised
     from suffice.recipes.latent.latent_run import ICL
-    from suffice.scores import Penalised
 
 KINDS = (Full, Tied, Diagonal, Spherical)
 

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from suffice.basis.iteration import Progress, Run
+from suffice.basis.limits import Limits
+from suffice.basis.output.display import OneTable
 from suffice.errors import FitError, Sentence, listing, note, quantity
 from suffice.errors.remedies import in_python
 from suffice.families.protocol.family import Array, frame
-from suffice.iteration import Progress, Run
 from suffice.learning.em import checked_numbers
 from suffice.learning.incomplete.climb import Climb, EmMethod, Point, evaluate, from_starts
-from suffice.limits import Limits
-from suffice.output.display import OneTable
-from suffice.scores import BIC
+from suffice.objectives.scores import BIC
 from suffice.structure.undirected.selection import HeldOut
 
 SHOWN = 8
@@ -81,7 +81,7 @@ class Choices(OneTable, tuple[Choice, ...]):
 
     def plot(self, ax: Any = None) -> Any:
         """What each number was judged by, by matplotlib, the best ringed; gives the axes."""
-        from suffice.pictures.plots import plot_curves
+        from suffice.basis.pictures.plots import plot_curves
 
         told = [c for c in self if np.isfinite(c.value)]
         drawn = plot_curves(ax, [c.k for c in told], [("", [c.value for c in told])], x="number", y="value, higher is better")

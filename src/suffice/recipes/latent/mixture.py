@@ -12,7 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.blas import one_blas_thread
-from suffice.checkpoints import checkpoint_of
+from suffice.basis.iteration import Packed
+from suffice.basis.limits import COPIES, check_room, options_of
+from suffice.basis.variables import Count, Finite, Real, Variable
+from suffice.engines.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import rows_with, scan
 from suffice.errors import DataError, FitError, listing, quantity
@@ -21,10 +24,9 @@ from suffice.families import checked_estimate
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Array, Estimate
 from suffice.graphs import Dag
-from suffice.iteration import Packed
 from suffice.learning.incomplete.climb import Climb
-from suffice.learning.mixture_normals import NormalPart
-from suffice.learning.mixture_parts import (
+from suffice.learning.latent.mixture_normals import NormalPart
+from suffice.learning.latent.mixture_parts import (
     ClassLogLikelihood,
     ClassParameters,
     ClassPosterior,
@@ -32,22 +34,20 @@ from suffice.learning.mixture_parts import (
     ImpossibleRow,
     ScoredClasses,
 )
-from suffice.learning.mixture_setup import MixtureProblem, MixtureRows
-from suffice.learning.mixture_start import MixtureStarts, given_start, start_at
-from suffice.limits import COPIES, check_room, options_of
+from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
+from suffice.learning.latent.mixture_start import MixtureStarts, given_start, start_at
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent import latent_run
 from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, class_table
 from suffice.statistics import Statistics
 from suffice.statistics.counts import freeze
 from suffice.structure.undirected.selection import HeldOut
-from suffice.variables import Count, Finite, Real, Variable
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import PriorLike, RowsLike, SizesLike
-    from suffice.learning.mixture_setup import Kind
+    from suffice.learning.latent.mixture_setup import Kind
+    from suffice.objectives.scores import Penalised
     from suffice.recipes.latent.latent_run import ICL
-    from suffice.scores import Penalised
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.basis.arrays import Array, Bools, Ints
+from suffice.basis.variables import Finite
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.statistics.counts import distinct, keys_of
 from suffice.statistics.moments import Cases, Spread
-from suffice.variables import Finite
 
 MAX_PATTERNS = 2**16
 """So many patterns are kept apart, the most frequent; the rows of all others are counted together."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
+from suffice.basis.output.display import OneTable, html_table, text_table
+from suffice.basis.variables import Finite, Real
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import scan
@@ -19,11 +21,9 @@ from suffice.errors import DataError, SufficeNote, listing, note, quantity
 from suffice.families.protocol.family import frame
 from suffice.graphs import Dag
 from suffice.incomplete.numbers.units import observed_cells
-from suffice.output.display import OneTable, html_table, text_table
 from suffice.recipes.missing.mcar import LEVEL, Dependence, McarTest, mcar_test
 from suffice.recipes.missing.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingSummary
 from suffice.statistics import Statistics
-from suffice.variables import Finite, Real
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike, VariablesLike, WeightsLike
@@ -209,7 +209,7 @@ class Missingness:
     def plot(self, ax: Any = None) -> Any:
         """Which columns are missing together, and in what share of the rows: a row of the plot for each pattern, the most
         frequent first, by matplotlib; gives the axes. Of many columns those that are missing most."""
-        from suffice.pictures.plots import plot_gaps
+        from suffice.basis.pictures.plots import plot_gaps
 
         gappy = sorted((c for c in self.columns if c.missing), key=lambda c: -c.missing)[:MANY_COLUMNS]
         kept = {c.name for c in gappy}

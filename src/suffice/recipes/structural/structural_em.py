@@ -21,7 +21,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from suffice.basis.blas import one_blas_thread
-from suffice.checkpoints import checkpoint_of
+from suffice.basis.iteration import Iteration, Run
+from suffice.basis.limits import Limits, check_room, options_of
+from suffice.basis.output.display import html_table, text_table
+from suffice.basis.pictures import Focus, Picture, Pictured, PicturedTable
+from suffice.basis.variables import Finite, NotNormal, Real
+from suffice.engines.checkpoints import checkpoint_of
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, SufficeNote, listing, note
@@ -32,12 +37,8 @@ from suffice.families.priors.priors import as_prior
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.text import Edge
 from suffice.incomplete.expectations import IncompleteRows
-from suffice.iteration import Iteration, Run
 from suffice.learning.incomplete.task import Task, task_of
-from suffice.limits import Limits, check_room, options_of
 from suffice.models.networks import BayesNet
-from suffice.output.display import html_table, text_table
-from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.recipes.structural.structural_regressions import lost_numbers, note_points, with_families
 from suffice.recipes.structural.structural_search import Round, SearchOptions, StructuralSearch
 from suffice.statistics import Counts, Statistics
@@ -51,7 +52,6 @@ from suffice.structure.results.explanations import Explanation, directions, spel
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import N_SHOWN
 from suffice.structure.search import problem_of as search_problem
-from suffice.variables import Finite, NotNormal, Real
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, HiddenLike, PriorLike, RowsLike, ScoresNodes, SearchesGraphs

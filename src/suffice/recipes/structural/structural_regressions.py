@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.variables import Finite, NotNormal
 from suffice.engines.scan import scan
 from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import BY_EM
@@ -24,7 +25,6 @@ from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.scoring.regression_scores import seconds_each
 from suffice.structure.search import refuse_left_out
-from suffice.variables import Finite, NotNormal
 
 
 def with_families(data: Any, families: Any, start: BayesNet | None) -> tuple[Any, dict[str, Any]]:

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from suffice.basis.iteration import OutOfTime, Progress, TraceStep
+from suffice.basis.variables import Finite
 from suffice.errors import FitError, TooLarge, listing, nearest, note
 from suffice.families.gathering import requests
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Mean
 from suffice.graphs import Dag
 from suffice.incomplete.expectations import IncompleteRows
-from suffice.iteration import OutOfTime, Progress, TraceStep
 from suffice.learning.incomplete.climb import Climb
 from suffice.learning.incomplete.em_run import covariance_at
 from suffice.learning.incomplete.objective import NoEstimate
@@ -23,8 +24,8 @@ from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.task import Task
 from suffice.models.estimated import estimate_network
 from suffice.models.networks import BayesNet
+from suffice.objectives.scores import Evidence, score_of_data
 from suffice.recipes.structural.structural_regressions import log_likelihood_of, regressions_of
-from suffice.scores import Evidence, score_of_data
 from suffice.statistics import Statistics
 from suffice.structure.methods.chow_liu import TAN, ChowLiu
 from suffice.structure.methods.hill_climb import HillClimb
@@ -34,7 +35,6 @@ from suffice.structure.scoring.local_scores import FamilyScores
 from suffice.structure.scoring.parent_sets import TIE
 from suffice.structure.scoring.score_sources import Barring
 from suffice.structure.search import searcher
-from suffice.variables import Finite
 
 TRIES = 50
 """Searches of a round, each of which leaves out one more family that EM came to no network with."""

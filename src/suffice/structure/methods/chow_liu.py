@@ -13,7 +13,7 @@ import numpy as np
 
 from suffice.basis.arrays import Array, Bools, Ints
 from suffice.errors import FitError, nearest
-from suffice.scores import LogLikelihood
+from suffice.objectives.scores import LogLikelihood
 from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.rules import Parents, Rules
 

@@ -22,8 +22,8 @@ import highspy
 import numpy as np
 
 from suffice.basis.arrays import Array, Bools, Ints
-from suffice.kernels.search.subsets import clusters as search
-from suffice.kernels.search.subsets import screen
+from suffice.numerics.kernels.search.subsets import clusters as search
+from suffice.numerics.kernels.search.subsets import screen
 
 LEAST = 0.01
 """A cut that is violated by less is not worth a row."""

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.iteration import OutOfTime, Progress
 from suffice.engines.steps.blocks import available_memory
 from suffice.errors import FitError
 from suffice.errors.remedies import Remedy, name_of
 from suffice.graphs.paths import find_cycle, shortest_path
-from suffice.iteration import OutOfTime, Progress
 from suffice.structure.methods.hill_climb import check_number, climb_from
 from suffice.structure.methods.orders import AT_ONCE, MOST, Orders, best_of_all
 from suffice.structure.problem import Method, Outcome, Problem
@@ -120,7 +120,7 @@ class Pace:
     """Looks ahead from how long the subsets so far took: there is no use in a part of them."""
 
     def __init__(self, progress: Progress[Any], n: int) -> None:
-        from suffice.kernels.search.subsets import LOW
+        from suffice.numerics.kernels.search.subsets import LOW
 
         self.progress, self.start, self.calls = progress, perf_counter(), 0
         self.most = AHEAD * progress.left

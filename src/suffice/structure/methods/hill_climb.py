@@ -145,7 +145,7 @@ class Walk:
     """
 
     def __init__(self, problem: Problem, rules: Rules, start: Sequence[Parents]) -> None:
-        from suffice.kernels.search.greedy import best_move, toggle_edge
+        from suffice.numerics.kernels.search.greedy import best_move, toggle_edge
 
         self._best_move, self._toggle_edge = best_move, toggle_edge
         n = problem.n

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.iteration import Packed
 from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import FitError
-from suffice.iteration import Packed
 from suffice.structure.methods.hill_climb import check_number, climb_from
 from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.rules import Parents, Rules
@@ -196,7 +196,7 @@ def best_of_all(
     `roots` have no parents: they may come first in any order, and only subsets of the others are looked at. Of graphs that score
     alike, up to `tie` in all, the one is taken whose last variables have the largest numbers.
     """
-    from suffice.kernels.search.subsets import LOW, fill
+    from suffice.numerics.kernels.search.subsets import LOW, fill
 
     others, (inner, rows) = [i for i in range(sets.n) if i not in roots], sets.below(roots)
     n, low = inner.n, min(inner.n, LOW)
@@ -250,7 +250,7 @@ class _Chains(NamedTuple):
     random: list[npt.NDArray[np.uint64]]
 
     def climb(self, sets: ParentSets, each: Callable[..., Iterable[float]], rounds: int, tie: float) -> None:
-        from suffice.kernels.search.greedy import climb_orders
+        from suffice.numerics.kernels.search.greedy import climb_orders
 
         shared = map(repeat, (sets.first, sets.score, sets.masks))
         how = repeat(rounds), repeat(KICK)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Bools
+from suffice.basis.variables import Finite
 from suffice.errors import GraphError
 from suffice.graphs import Cpdag, Dag
 from suffice.graphs.paths import chain, links, shortest_path
@@ -22,7 +23,6 @@ from suffice.graphs.text import Edge, parse_text, unknown_node
 from suffice.structure.problem import Problem
 from suffice.structure.results.explanations import Change, EdgeAbsent, EdgePresent, Explanation, NodeExplained, PairTested, spell
 from suffice.structure.rules import Parents, Rules, ancestors, toggle_parent
-from suffice.variables import Finite
 
 N_RUNNERS_UP = 5
 

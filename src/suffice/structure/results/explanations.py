@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from math import isfinite
 from typing import Any
 
+from suffice.basis.variables import Finite, Variable
 from suffice.errors import listing
 from suffice.errors.remedies import as_regression, declaration
 from suffice.graphs.text import Edge, spelling
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Parents
-from suffice.variables import Finite, Variable
 
 COMPELLED = "compelled"
 """Every graph of the same independences has it this way."""

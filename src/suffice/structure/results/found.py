@@ -11,14 +11,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from suffice.basis.iteration import TraceStep
+from suffice.basis.output.display import html_table
+from suffice.basis.pictures import Focus, Picture, Pictured
 from suffice.errors import FitError, GraphError, listing, quantity
 from suffice.errors.remedies import in_python
 from suffice.graphs import Cpdag, Dag, Graph, Template
 from suffice.graphs.directed import DagLike
 from suffice.graphs.text import Edge
-from suffice.iteration import TraceStep
-from suffice.output.display import html_table
-from suffice.pictures import Focus, Picture, Pictured
 from suffice.structure.problem import Method, Outcome, Problem
 from suffice.structure.results.explain import Neighbourhood, edge_of, explain_edge, explain_node, test_of
 from suffice.structure.results.explanations import Explanation, NodeTested, directions, spell
@@ -251,7 +251,7 @@ class Found(SearchResult):
 
     def plot(self, ax: Any = None) -> Any:
         """The score after each improvement, by matplotlib; gives the axes."""
-        from suffice.pictures.plots import plot_traces
+        from suffice.basis.pictures.plots import plot_traces
 
         title = self.summary().splitlines()[1]
         return plot_traces(ax, [("score", [s.score for s in self.trace])], x="improvement", y="score", title=title)

@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from suffice.basis.arrays import Array
+from suffice.basis.output.display import OneTable, html_table, text_table
+from suffice.basis.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.errors import FitError, GraphError, SufficeError, nearest, quantity
 from suffice.families.protocol.family import frame
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge, spelling
-from suffice.output.display import OneTable, html_table, text_table
-from suffice.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.structure.problem import Problem
 from suffice.structure.results.explanations import Explanation
 from suffice.structure.results.plan import Plan, in_words
@@ -235,7 +235,7 @@ class FoundGraph(SearchResult):
     def plot(self, ax: Any = None) -> Any:
         """What each penalty was judged by, or the score after each step of a method without any, by matplotlib; gives the
         axes."""
-        from suffice.pictures.plots import plot_curves, plot_traces
+        from suffice.basis.pictures.plots import plot_curves, plot_traces
 
         title = self.summary().splitlines()[1]
         if not self.path:

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from suffice.basis.arrays import Array
+from suffice.basis.output.display import OneTable
+from suffice.basis.pictures import Focus, Picture, Pictured, PicturedTable, PictureEdge, PictureNode
 from suffice.errors import GraphError, nearest
 from suffice.families.protocol.family import frame
 from suffice.graphs import Dag
-from suffice.output.display import OneTable
-from suffice.pictures import Focus, Picture, Pictured, PicturedTable, PictureEdge, PictureNode
 
 AGREED = 1.1
 """Chains agree when the R-hat of their scores is at most this,"""
@@ -133,7 +133,7 @@ class OrderPosterior(OneTable, PicturedTable):
     def plot(self, ax: Any = None) -> Any:
         """The posteriors of all edges by the first chain and by the second, which agree where they lie on the diagonal; by
         matplotlib, gives the axes."""
-        from suffice.pictures.plots import plot_against
+        from suffice.basis.pictures.plots import plot_against
 
         a, b = self.by_chain[0], self.by_chain[min(1, len(self.by_chain) - 1)]
         apart = ~np.eye(len(self.names), dtype=bool)

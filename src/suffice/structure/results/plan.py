@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.output.display import OneTable
+from suffice.basis.variables import Finite
 from suffice.engines.data import Data
 from suffice.engines.steps.blocks import used_memory
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.errors.remedies import name_of
-from suffice.output.display import OneTable
-from suffice.scores import score_of_data
+from suffice.objectives.scores import score_of_data
 from suffice.statistics import Statistics
 from suffice.structure.problem import Problem
 from suffice.structure.rules import Rules
 from suffice.structure.scoring.hybrid_scores import PER_NUMBER, HybridScores, most_families
 from suffice.structure.scoring.local_scores import SLOW, room_for
 from suffice.structure.scoring.regression_scores import PASSES, seconds_each
-from suffice.variables import Finite
 
 PER_BIT_CELL = 4e-12
 """Seconds a row and cell by bitmaps, one thread."""

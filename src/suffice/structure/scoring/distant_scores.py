@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.variables import Finite
 from suffice.engines.steps.bits import BitStep, Counts
 from suffice.statistics import Statistics
 from suffice.structure.rules import Rules
 from suffice.structure.scoring.finite_scores import DENSE, FiniteScores
 from suffice.structure.scoring.local_scores import Family, ScoreSource, families_in, in_memory, room_for
 from suffice.structure.scoring.parent_sets import Level, Sets, by_size, keys_of, lattice
-from suffice.variables import Finite
 
 
 class DistantScores(FiniteScores):

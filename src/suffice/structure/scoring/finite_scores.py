@@ -23,7 +23,7 @@ from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.bitmaps import TABLES
 from suffice.engines.steps.bits import BitBlock, BitLayout, Counts
 from suffice.engines.steps.blocks import in_order
-from suffice.kernels.counting.bitmaps import expand, family_terms, score_toggles, set_terms, term, toggle_scores
+from suffice.numerics.kernels.counting.bitmaps import expand, family_terms, score_toggles, set_terms, term, toggle_scores
 from suffice.statistics import Request
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, form_of
@@ -40,7 +40,7 @@ DENSE = 2**22
 
 
 Form = tuple[int, float, float, Ints, float]
-"""A score as the kernels know it: see `suffice.kernels.counting.bitmaps`."""
+"""A score as the kernels know it: see `suffice.numerics.kernels.counting.bitmaps`."""
 
 
 @dataclass(frozen=True, eq=False)

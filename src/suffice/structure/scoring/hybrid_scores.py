@@ -20,15 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Bools, Ints
+from suffice.basis.variables import Finite, NotNormal
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
-from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, too_large
-from suffice.scores import Penalised
+from suffice.numerics.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, too_large
+from suffice.objectives.scores import Penalised
 from suffice.statistics import Moments, Request, Statistics
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import FamilyScores, ScoreSource, families_in, in_memory
 from suffice.structure.scoring.parent_sets import Level, Sets, families_of, lattice
-from suffice.variables import Finite, NotNormal
 
 NUMBERS = 2**24
 """Numbers of all tables that one pass over the rows fills."""
@@ -59,7 +59,7 @@ class GroupedSums(Step[Array]):
     complete: ClassVar[bool] = True
 
     def of(self, block: Block) -> Array:
-        from suffice.kernels.counting.moments import grouped_sums
+        from suffice.numerics.kernels.counting.moments import grouped_sums
 
         n, sums = block.n_rows, np.zeros(self.size)
         codes, x = np.empty((len(self.finite), n), np.int32), np.empty((len(self.reals), n))
@@ -122,7 +122,7 @@ class ConfigurationMoments(NamedTuple):
 
     def log_likelihoods(self, members: npt.NDArray[np.int32], total: float) -> tuple[Array, Bools]:
         """Of families by their real members, the child last: the value, NaN without an estimate, and whether digits are lost."""
-        from suffice.kernels.counting.moments import group_likelihoods
+        from suffice.numerics.kernels.counting.moments import group_likelihoods
 
         scatter, mean = self.scatter, self.mean
         if not self.crossed:  # a child without real parents: its own variance is all there is, in a matrix of one

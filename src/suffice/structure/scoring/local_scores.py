@@ -18,16 +18,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.iteration import NOTHING, Memory
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.bitmaps import TABLES
 from suffice.engines.data import Data
 from suffice.errors import FitError, note
 from suffice.families import family_of, has_family
-from suffice.iteration import NOTHING, Memory
-from suffice.scores import Evidence, Penalised, local_score
+from suffice.objectives.scores import Evidence, Penalised, local_score
 from suffice.statistics import Request, Statistics
 from suffice.structure.rules import Parents, Rules, toggle_parent
 from suffice.structure.scoring.parent_sets import TIE, Level, ParentSets, Sets, by_size, choose, families_of, lattice
-from suffice.variables import Finite, Variable
 
 if TYPE_CHECKING:
     from suffice.incomplete.expectations import ExpectedStatistics
@@ -295,7 +295,7 @@ class ExpectedScores(FamilyScores):
 
     def _dense(self, families: Sequence[Family]) -> Array:
         """Those whose tables are scored as a whole."""
-        from suffice.kernels.inference.expectations import table_scores
+        from suffice.numerics.kernels.inference.expectations import table_scores
 
         sets = [tuple(sorted((child, *parents))) for child, parents in families]
         place = {s: k for k, s in enumerate(dict.fromkeys(sets))}

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Bools, Ints
+from suffice.basis.iteration import Packed
 from suffice.errors import TooLarge
-from suffice.iteration import Packed
 from suffice.structure.rules import Parents, Rules
 
 Sets = npt.NDArray[np.int32]
@@ -266,7 +266,7 @@ def choose(
     prune: bool = True,
 ) -> ParentSets:
     """Those of a whole lattice: scores[m][g, j] is that of the j-th member of the g-th set given the others."""
-    from suffice.kernels.counting.bitmaps import prune as beats
+    from suffice.numerics.kernels.counting.bitmaps import prune as beats
 
     best: Array = np.zeros((1, 1))
     parts: list[tuple[Ints, Array, Sets]] = []

@@ -13,18 +13,18 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.iteration import Packed
+from suffice.basis.variables import Variable
 from suffice.engines.data import Data
 from suffice.errors import SufficeError, listing, note
 from suffice.errors.remedies import as_regression
 from suffice.families.design import ParameterLayout, terms
 from suffice.families.regressions.glm import MAX_PARAMETERS
 from suffice.families.regressions.regression_suprema import RegressionChild, Standardised, Supremum, climb_all, column_products
-from suffice.iteration import Packed
-from suffice.scores import Evidence
+from suffice.objectives.scores import Evidence
 from suffice.structure.rules import Parents
 from suffice.structure.scoring.local_scores import Family, ScoreSource, about, families_in, in_memory
 from suffice.structure.scoring.parent_sets import Sets
-from suffice.variables import Variable
 
 ROWS_A_PASS = 3e7
 """Rows times regressions of one pass: about a second, after which limits are looked at."""

@@ -11,16 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.data import Data
 from suffice.errors import FitError, note
-from suffice.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
 from suffice.families.conditional_gaussian import LOG_2PI
-from suffice.scores import Evidence, GraphPosterior, Penalised
+from suffice.numerics.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
+from suffice.objectives.scores import Evidence, GraphPosterior, Penalised
 from suffice.statistics import Request, Statistics
 from suffice.structure.rules import Parents, Rules, toggle_parent
 from suffice.structure.scoring.local_scores import SLOW, ExpectedScores, Family, FamilyScores, ScoreSource, form_of
 from suffice.structure.scoring.parent_sets import Level, Sets, by_size
-from suffice.variables import Finite, Real, Variable
 
 
 class GaussianScores(ScoreSource):
@@ -53,7 +53,7 @@ class GaussianScores(ScoreSource):
         np.fill_diagonal(self.matrix, 1.0)
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
-        from suffice.kernels.counting.moments import residuals
+        from suffice.numerics.kernels.counting.moments import residuals
 
         others = sets[np.arange(sets.shape[1]) != axis[:, None]].reshape(len(sets), -1)
         members = np.column_stack([others, sets[np.arange(len(sets)), axis]])  # the child last

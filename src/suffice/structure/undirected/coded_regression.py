@@ -32,11 +32,11 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.variables import Finite, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.errors import TooLarge, bytes_in_words
 from suffice.statistics import Request, Statistics
-from suffice.variables import Finite, Variable
 
 PRODUCTS = 2**31
 """Bytes that the products of all pairs of columns may take."""
@@ -325,7 +325,7 @@ class CodedRegression:
 
     def _step(self) -> tuple[Array, Array]:
         """The minimum of the quadratic that touches the loss here, under the penalty (h is solved for), and its slope there."""
-        from suffice.kernels.regressions.undirected import descend_groups
+        from suffice.numerics.kernels.regressions.undirected import descend_groups
 
         c, H, slope = self.theta.shape[1], self._hessian, self.slope[self._curved].ravel()
         if c == 1:  # how h follows the other numbers of θ, and how far it is off by itself

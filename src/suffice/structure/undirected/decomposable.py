@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Ints
+from suffice.basis.variables import Finite, Real
 from suffice.errors import FitError, GraphError, listing
 from suffice.errors.remedies import Remedy, score_by
 from suffice.graphs import Dag, Graph
@@ -25,7 +26,6 @@ from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.scoring.local_scores import form_of
 from suffice.structure.undirected.graph_method import GraphMethod
-from suffice.variables import Finite, Real
 
 Edge = tuple[int, int]
 
@@ -190,7 +190,7 @@ class ChordalClimb:
 
     def _changes(self) -> Ints:
         """The pairs a < b whose edge can come or go, by the rules too."""
-        from suffice.kernels.search.greedy import chordal_changes
+        from suffice.numerics.kernels.search.greedy import chordal_changes
 
         legal = np.zeros_like(self.near)
         chordal_changes(self.near, legal)

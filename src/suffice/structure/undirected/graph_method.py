@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array, Bools
+from suffice.basis.iteration import OutOfTime
+from suffice.basis.variables import Variable
 from suffice.engines.data import Data
 from suffice.errors import FitError, GraphError, nearest, note, whole
 from suffice.errors.remedies import Remedy
 from suffice.graphs import Graph
 from suffice.graphs.text import Edge
-from suffice.iteration import OutOfTime
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.problem import Method, Problem
@@ -24,7 +25,6 @@ from suffice.structure.results.found_graph import GraphOutcome, PathEntry, Penal
 from suffice.structure.results.plan import Work
 from suffice.structure.rules import Rules
 from suffice.structure.undirected.selection import EBIC, Judgement
-from suffice.variables import Variable
 
 SMALLEST = 0.1
 """The smallest penalty of a path, relative to the largest."""

@@ -18,9 +18,9 @@ from suffice.errors.earlier import tell_of_argument
 from suffice.errors.remedies import Remedy
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.graphs.text import Edge
-from suffice.inference.numbers.sparse_precision import GAP, SparsePrecision, sparse_precision
 from suffice.models.gaussian_markov_net import in_data_units, partial_correlations
 from suffice.models.undirected.covariances import Covariances, refuse_other_kinds, selected_precision
+from suffice.numerics.inference.numbers.sparse_precision import GAP, SparsePrecision, sparse_precision
 from suffice.statistics.counts import freeze
 from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome

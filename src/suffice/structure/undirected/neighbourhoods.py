@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from suffice.basis.arrays import Array, Bools
+from suffice.basis.variables import Finite, Real
 from suffice.engines.data import Data
 from suffice.errors import FitError, listing
 from suffice.graphs.text import Edge
@@ -17,7 +18,6 @@ from suffice.structure.problem import Problem
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.undirected.graph_method import PenalisedMethod, PenaltyFit, PenaltyFits
 from suffice.structure.undirected.node_regressions import CodedNodes, GaussianNodes, NodeFit, NodeRegressions
-from suffice.variables import Finite, Real
 
 
 @dataclass(frozen=True)

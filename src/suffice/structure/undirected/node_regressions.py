@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array
+from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.bitmaps import merge_equal_rows
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step
@@ -28,7 +29,6 @@ from suffice.models.gaussian_markov_net import GaussianMarkovNet, fit_gaussian
 from suffice.models.undirected.covariances import Covariances
 from suffice.statistics import Statistics
 from suffice.structure.undirected.coded_regression import CodedRegression, Measured, NodeColumns, Trial
-from suffice.variables import Finite, Real, Variable
 
 TOLERANCE = 1e-10
 """The move of a scaled coefficient that ends the descent."""
@@ -111,7 +111,7 @@ class GaussianNodes(NodeRegressions):
         return self.seen.matrix
 
     def fit(self, penalty: Array, start: NodeFit | None = None) -> NodeFit:
-        from suffice.kernels.regressions.undirected import node_lassos
+        from suffice.numerics.kernels.regressions.undirected import node_lassos
 
         B = np.zeros_like(self.seen.matrix) if start is None else start.strengths.copy()
         if unsettled := node_lassos(self.seen.matrix, penalty, B, TOLERANCE, MOST_SWEEPS):
@@ -208,7 +208,7 @@ class NodeSlopes(Step[LossSlopes]):
 
     @staticmethod
     def _two_states(own: Array, weight: Array, z: Array, eta: Array, loss: Array, hessian: Array) -> None:
-        from suffice.kernels.regressions.undirected import two_states
+        from suffice.numerics.kernels.regressions.undirected import two_states
 
         root = np.abs(eta)
         np.exp(np.negative(root, out=root), out=root)
@@ -218,7 +218,7 @@ class NodeSlopes(Step[LossSlopes]):
             hessian += own @ own.T
 
     def _many_states(self, own: Array, weight: Array, state: npt.NDArray[Any], eta: Array, at: Trial, hessian: Array) -> float:
-        from suffice.kernels.regressions.undirected import many_states
+        from suffice.numerics.kernels.regressions.undirected import many_states
 
         n = len(eta)
         occur = self.columns.shares[at.node] > 0

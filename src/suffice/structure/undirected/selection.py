@@ -14,12 +14,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from suffice.basis.arrays import Array
+from suffice.basis.registry import Named
 from suffice.engines.data import Data
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import DataError, FitError, note, whole
 from suffice.errors.remedies import Remedy, argument
-from suffice.registry import Named
-from suffice.scores import BIC, EdgePrice, GraphPosterior, StructurePrior
+from suffice.objectives.scores import BIC, EdgePrice, GraphPosterior, StructurePrior
 from suffice.statistics import Statistics
 
 

@@ -1,0 +1,1 @@
+from suffice.numerics.exponential import *

@@ -1,0 +1,1 @@
+from suffice.basis.registry import *

@@ -1,0 +1,1 @@
+from suffice.interfaces.topics.results import *
