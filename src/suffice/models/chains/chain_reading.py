@@ -168,11 +168,11 @@ class KnownAhead:
     first: Mapping[int, int]
 
     @classmethod
-    def of(cls, chain: ChainParts, x: Any, given: Any, n: int) -> KnownAhead:
+    def of(cls, chain: ChainParts, x: Sequences, given: Any, n: int) -> KnownAhead:
         cells = {} if given is None else _encode_given(chain, x, given, n)
-        sizes = list(x.data.take(x.columns[:1]).map(_number_and_size))
-        starts = np.cumsum([0, *(size for _, size in sizes)]).tolist()
-        first = {number: start for (number, _), start in zip(sizes, starts, strict=False)}
+        blocks = list(x.data.take(x.columns[:1]).map(attrgetter("number", "lengths")))
+        starts = np.cumsum([0, *(len(lengths) for _, lengths in blocks)]).tolist()
+        first = {number: start for (number, _), start in zip(blocks, starts, strict=False)}
         return cls(n, cells, tuple(x.labels), first)
 
     @property
@@ -203,12 +203,10 @@ class KnownAhead:
         return replace(block, columns=columns, weight=weight, lengths=lengths, kept={})
 
 
-def _encode_given(chain: ChainParts, x: Any, given: Any, n: int) -> dict[str, dict[str, Column]]:
+def _encode_given(chain: ChainParts, x: Sequences, given: Any, n: int) -> dict[str, dict[str, Column]]:
     """What is known of the next steps, encoded as the chain's variables."""
-    by = x.by if isinstance(x, Sequences) else None
-    rows = sequences(given, by=by if by is not None and by in rows_of(given).columns else None)
-    unknown = [c for c in rows.columns if c not in chain.variables and c != (x.order if isinstance(x, Sequences) else None)]
-    if unknown:
+    rows = sequences(given, by=x.by if x.by is not None and x.by in rows_of(given).columns else None)
+    if unknown := [c for c in rows.columns if c not in chain.variables and c != x.order]:
         raise DataError(
             f"{GIVEN} has a column {unknown[0]!r}, which the chain does not name{nearest(unknown[0], chain.variables)}"
         )
@@ -226,10 +224,6 @@ def _encode_given(chain: ChainParts, x: Any, given: Any, n: int) -> dict[str, di
     parts = list(rows.data.map(attrgetter("columns")))
     columns = {c: np.concatenate([p[c] for p in parts]) for c in rows.columns}
     return {label: {c: cells[i * n : (i + 1) * n] for c, cells in columns.items()} for i, label in enumerate(labels)}
-
-
-def _number_and_size(block: Block) -> tuple[int, int]:
-    return block.number, 0 if block.lengths is None else len(block.lengths)
 
 
 NEWTON, HALVINGS = 16, 80

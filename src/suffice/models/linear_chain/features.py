@@ -127,8 +127,8 @@ class PairFeatures:
         T = self.transitions(w)
         if n == 1:
             found = most_probable(self, w, block, T)
-            return found.labels[None], in_sequences(block, found.scores)[:, None]
-        return best_paths(conditional.state_steps(in_rows(block, step_scores(self, w, block)), T, lengths), n)
+            return found.labels[None], put_back(found.scores, block.layout.sequences)[:, None]
+        return best_paths(conditional.state_steps(put_back(step_scores(self, w, block), block.layout.order), T, lengths), n)
 
     def draw(self, w: Array, block: EncodedBlock, uniforms: Array) -> npt.NDArray[Any]:
         """A label of each place, drawn from p(labels | all else)."""
@@ -175,17 +175,10 @@ class PairFeatures:
         return result
 
 
-def in_rows(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values of places (first axis) in the order of the block's rows."""
+def put_back(values: npt.NDArray[Any], order: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values (first axis) that are in the order of a layout, of its places or sequences, as these stand in the block."""
     result = np.empty_like(values)
-    result[block.layout.order] = values
-    return result
-
-
-def in_sequences(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values of sequences (first axis) in their order."""
-    result = np.empty_like(values)
-    result[block.layout.sequences] = values
+    result[order] = values
     return result
 
 

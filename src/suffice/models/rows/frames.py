@@ -63,11 +63,6 @@ def column(rows: Any, name: str, values: npt.NDArray[Any], states: Sequence[str]
     return pl.Series(name, cells, None if states is None else pl.String)
 
 
-def code_table(rows: Any, columns: Mapping[str, tuple[Ints, Sequence[str]]]) -> Any:
-    """A frame like that of the rows with columns of states, each by its codes (−1 for none) and their names."""
-    return new_table(rows, {n: column(rows, n, codes, states) for n, (codes, states) in columns.items()})
-
-
 def new_table(rows: Any, columns: Mapping[str, Any]) -> Any:
     """A frame of these columns, of the kind that the rows are, but with rows of its own."""
     kind = _kind(rows)
