@@ -175,8 +175,7 @@ class Crf:
         return column(reading.sequences.source, self.label, reading.sequences.in_order(codes), self.labels)
 
     def _best(self, reading: LabelReading) -> npt.NDArray[np.int32]:
-        parts = reading.map(reading.best, "finding best labels")
-        return np.concatenate([part.labels[0] for part in parts])
+        return np.concatenate([part.labels[0] for part in reading.map(reading.best, "finding best labels")])
 
     @one_blas_thread
     def predict_proba(self, sequences: Sequences | RowsLike) -> Any:
@@ -235,13 +234,11 @@ class Crf:
         tables = reading.tables.with_labels(labels, reading.sequences.schema)
         true = np.concatenate(list(reading.map(replace(reading, tables=tables).labels, "reading labels")))
         found = self._best(reading)
-        lengths = reading.sequences.lengths
-        return Evaluation.of(true.astype(np.int64), found.astype(np.int64), lengths, labels, len(self.labels))
+        return Evaluation.of(true.astype(np.int64), found.astype(np.int64), reading.sequences.lengths, labels, len(self.labels))
 
     def _strange(self, reading: LabelReading) -> list[str]:
         """Labels of the data that the chain does not know."""
-        states = getattr(reading.sequences.schema[self.label], "states", ())
-        return [s for s in states if s not in self.labels]
+        return [s for s in getattr(reading.sequences.schema[self.label], "states", ()) if s not in self.labels]
 
     def _tell_strange(self, reading: LabelReading) -> None:
         if strange := self._strange(reading):

@@ -63,8 +63,7 @@ def estimate_network(
     which statistics cannot give; `shared` has groups of nodes that share one parameter set."""
     dag, ties = shared_in(dag, shared) if shared else (dag, ())
     known = statistics.variables
-    missing = [n for n in dag.nodes if n not in known]
-    if missing:
+    if missing := [n for n in dag.nodes if n not in known]:
         raise DataError(f"the statistics do not speak of {listing(missing)}, which the graph names{nearest(missing[0], known)}")
     if not statistics.weight > 0:
         raise DataError("there are no rows to learn from")

@@ -170,8 +170,7 @@ class GaussianMarkovNet(UndirectedParts, Undirected[BayesNet]):
         Infinite where these are too few for a complete graph.
         """
         moments = self.summary().moments((), self.names)
-        S = covariance_of(moments)
-        sign, log_det = np.linalg.slogdet(S)
+        sign, log_det = np.linalg.slogdet(covariance_of(moments))
         if sign <= 0 or moments.total <= len(self.names):
             return float("inf")
         saturated = -0.5 * moments.total * (float(log_det) + len(self.names) * (1.0 + LOG_2PI))

@@ -53,8 +53,7 @@ def answers(
     """What is said of all steps, of these variables or all that are open, in the arrangement of the sequences; with `refuse`,
     impossible sequences are refused."""
     wanted = reading.open if names is None else tuple(names)
-    sizes: Any = [getattr(reading.chain.variables[n], "n_states", 4) for n in wanted]
-    checked_size(reading.sequences.n_steps, sum(sizes))
+    checked_size(reading.sequences.n_steps, sum([getattr(reading.chain.variables[n], "n_states", 4) for n in wanted]))
     step = posterior_step(reading, level, wanted, smooth=smooth)
     blocks = list(reading.map(step, "smoothing sequences" if smooth else "filtering sequences"))
     cells: Cells = {name: join_parts([b.cells[name] for b in blocks]) for name in blocks[0].cells}
@@ -203,8 +202,7 @@ def posterior_decode(chain: ChainParts, sequences: Any) -> Any:
     reading = ChainReading.of(chain, sequences)
     if reading.numbers:
         raise ModelError("posterior_decode is of states, and the unknown variables are numbers: smooth gives their means")
-    finite = [n for n in reading.open if isinstance(chain.variables[n], Finite)]
-    if not finite:
+    if not (finite := [n for n in reading.open if isinstance(chain.variables[n], Finite)]):
         raise ModelError("no state of these sequences is hidden or missing")
     found = answers(reading, names=finite, smooth=True, refuse=True)
     return cell_frame(reading, {n: most_probable(p) for n, p in found.cells.items()})  # type: ignore[arg-type]
@@ -220,8 +218,7 @@ def stationary_distribution(chain: ChainParts) -> Any:
     """The distribution that the transition of the variables with lags keeps."""
     template = chain.template
     carried = [n for n in template.nodes if any(k for p in template.parents(n) for _, k in [variable_and_lag(p)])]
-    names = [*dict.fromkeys([*carried, *(n for n in template.lags)])]
-    if not names:
+    if not (names := [*dict.fromkeys([*carried, *(n for n in template.lags)])]):
         raise ModelError("this chain has no lags: its steps are independent, and nothing settles")
     if not all(isinstance(chain.variables[n], Finite) for n in names):
         from suffice.models.chains.linear_answers import settled_numbers
@@ -236,5 +233,4 @@ def stationary_distribution(chain: ChainParts) -> Any:
     finite = {v.name: v for node in tabled.values() for v in node.members}
     tables = FlatTables.of(list(finite.values()), [node.finite for node in tabled.values()])  # type: ignore[arg-type]
     theta = Theta.of(tabled, tables, {n: chain[n] for n in tabled}, lambda _, cpd: cpd)
-    layout = ChainLayout(space, tables, plain_units(own), (), frozenset(), stationary=True)
-    return stationary(layout.settling(theta))
+    return stationary(ChainLayout(space, tables, plain_units(own), (), frozenset(), stationary=True).settling(theta))

@@ -96,8 +96,7 @@ def _numbers_ahead(
     if reading.numbers or not (reading.states or drawn):
         return None
     for name in known.shown:
-        unknown = [base for p in chain.template.parents(name) for base, _ in [variable_and_lag(p)] if base in ahead]
-        if unknown:
+        if unknown := [base for p in chain.template.parents(name) for base, _ in [variable_and_lag(p)] if base in ahead]:
             raise DataError(
                 f"{argument('given')} has {name!r}, which depends on {listing(unknown)}: where numbers bear on later steps, it "
                 "can have inputs only; leave it out"

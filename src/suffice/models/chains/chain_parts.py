@@ -231,8 +231,7 @@ def estimated_chain(
     statistics cannot give, those of regressions; `first` may have first slices that are given."""
     given: Mapping[str, Cpd] = first.cpds if isinstance(first, Given) else {}
     known = statistics.variables
-    lacking = [n for n in template.nodes if n not in known and n not in (ready or {})]
-    if lacking:
+    if lacking := [n for n in template.nodes if n not in known and n not in (ready or {})]:
         raise DataError(
             f"the statistics do not speak of {listing(lacking)}, which the template names{nearest(lacking[0], known)}"
         )
@@ -271,8 +270,7 @@ def update_chain(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
         )
     if chain.statistics is None:
         raise ModelError(f"this chain keeps no statistics that steps could be added to ({chain.fit_info})")
-    regressions = [n for n in chain if chain[n].is_regression]
-    if regressions:
+    if regressions := [n for n in chain if chain[n].is_regression]:
         raise ModelError(f"{regressions[0]!r} is a regression, which needs all steps at once: call fit with all sequences")
     if not isinstance(more, (Sequences, Statistics)):
         raise DataError(f"a chain is updated by {SEQUENCES}, or by statistics")
@@ -281,5 +279,4 @@ def update_chain(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
         declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
         more = gather_steps(more.with_variables({n: v for n, v in declared.items() if n in more.columns}), chain.template)
     how: dict[str, Any] = {"bound": True, "first": chain.first_slices}
-    total = chain.statistics.decay(decay) + more
-    return estimated_chain(type(chain), chain.template, total, chain.prior, chain.estimate, **how)
+    return estimated_chain(type(chain), chain.template, chain.statistics.decay(decay) + more, chain.prior, chain.estimate, **how)

@@ -67,8 +67,7 @@ class ChainReading:
                 raise DataError(f"the sequences have no column {name!r}, which the chain names{meant}")
             if spare:
                 note(f"the sequences have no column {name!r}: it is taken to be hidden; the chain does not use {listing(spare)}")
-        shown = [n for n in chain.variables if n in x.columns]
-        if not shown:
+        if not (shown := [n for n in chain.variables if n in x.columns]):
             raise DataError("the sequences have none of the chain's columns")
         rows = x.select(shown).with_variables({n: chain.variables[n] for n in shown})
         gaps = {n for n, m in rows.missing.items() if m}
@@ -172,8 +171,7 @@ class KnownAhead:
         cells = {} if given is None else _encode_given(chain, x, given, n)
         blocks = list(x.data.take(x.columns[:1]).map(attrgetter("number", "lengths")))
         starts = np.cumsum([0, *(len(lengths) for _, lengths in blocks)]).tolist()
-        first = {number: start for (number, _), start in zip(blocks, starts, strict=False)}
-        return cls(n, cells, tuple(x.labels), first)
+        return cls(n, cells, tuple(x.labels), {number: start for (number, _), start in zip(blocks, starts, strict=False)})
 
     @property
     def shown(self) -> set[str]:

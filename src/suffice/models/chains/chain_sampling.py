@@ -35,8 +35,7 @@ def sample(chain: ChainParts, n: Any, length: Any, seed: int | None) -> Any:
     if length is None:
         raise ModelError("sample needs the number of steps of a sequence: sample(n, length=100)")
     length = whole(length, "the length of a sequence", 1, ModelError)
-    size = 8 * n * length * (len(chain.variables) + 2)
-    if size > MAX_BYTES:
+    if (size := 8 * n * length * (len(chain.variables) + 2)) > MAX_BYTES:
         raise TooLarge(f"{n:,} sequences of {length:,} steps need {bytes_in_words(size)}; draw them in parts with several seeds")
     rng = np.random.default_rng(None if seed is None else whole(seed, "a seed", 0, ModelError))
     drawn = {name: np.empty((n, length), np.int64 if isinstance(v, Finite) else float) for name, v in chain.variables.items()}

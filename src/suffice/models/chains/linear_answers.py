@@ -119,8 +119,7 @@ def settled_numbers(chain: ChainParts) -> SettledNumbers:
     """What the transition of numbers settles to."""
     phases = chain_phases(chain)
     numbers = names_in_state(phases)
-    finite = [n for n in numbers if isinstance(chain.variables[n], Finite)]
-    if finite:
+    if finite := [n for n in numbers if isinstance(chain.variables[n], Finite)]:
         raise ModelError(f"{listing(finite)} and numbers bear on later steps together: what they settle to has no closed form")
     space = LinearSpace.of(phases, numbers, settles=True)
     mean, covariance = stationary_moments(space, {n: Line.of(chain[n]) for n in space.unknown})
@@ -145,8 +144,7 @@ def linear_rows(reading: ChainReading, block: Block, units: Units | None = None)
 def rest_of(reading: ChainReading) -> ChainLayout | None:
     """The chain's nodes that speak of no unknown number, if there are any."""
     rest = replace(reading.layout, counted=frozenset(_touching(reading)), stationary=False)
-    some = any(rest.emitting_nodes(p, by_table=by_table) for p in rest.phases for by_table in (True, False))
-    return rest if some else None
+    return rest if any(rest.emitting_nodes(p, by_table=by_table) for p in rest.phases for by_table in (True, False)) else None
 
 
 def missing_outputs(

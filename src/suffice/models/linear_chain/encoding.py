@@ -179,8 +179,7 @@ def pair_counts(block: EncodedBlock, n_attributes: int, n_labels: int, numbers: 
     L, seen = n_labels, block.labels >= 0
     weights = np.ones(block.n_steps) if block.weights is None else block.weights
     flat = (block.groups.astype(np.int64) * L + block.labels)[:, seen].reshape(-1)
-    n_groups = len(block.attributes.starts) - 1
-    together = np.bincount(flat, np.tile(weights[seen], len(block.groups)), n_groups * L)
+    together = np.bincount(flat, np.tile(weights[seen], len(block.groups)), L * (len(block.attributes.starts) - 1))
     which = np.flatnonzero(together)
     some = block.attributes.take(which // L)
     keys = [some.items.astype(np.int64) * L + np.repeat(which % L, some.sizes)]
@@ -238,8 +237,7 @@ def split_by_labels(block: Block, tables: Tables) -> tuple[EncodedBlock, Encoded
     sequence without a label tells nothing of labels given all else: it is left out."""
     lengths = _lengths(block)
     there = _labels(block.columns[tables.label], tables) >= 0
-    starts = np.cumsum(lengths) - lengths
-    n_seen = np.add.reduceat(there, starts, dtype=np.int64) if len(lengths) else np.zeros(0, np.int64)
+    n_seen = np.add.reduceat(there, np.cumsum(lengths) - lengths, dtype=np.int64) if len(lengths) else np.zeros(0, np.int64)
     whole, partly = n_seen == lengths, (n_seen > 0) & (n_seen < lengths)
     tally = (int((n_seen == 0).sum()), int((lengths - n_seen)[partly].sum()), int(partly.sum()))
     if whole.all():

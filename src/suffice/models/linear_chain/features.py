@@ -75,8 +75,7 @@ class PairFeatures:
             sum_groups(block.groups, part.begin, steps, by_group)
             of_numbers += block.numbers[part.places].T @ steps
             pairs += found.pairs
-        own = self.by_weight(block, by_group, of_numbers)
-        return LabelTerms(log_z, np.concatenate([own, pairs[self.before, self.after]]))
+        return LabelTerms(log_z, np.concatenate([self.by_weight(block, by_group, of_numbers), pairs[self.before, self.after]]))
 
     def contributions(
         self, vocabulary: Vocabulary, w: Array, attributes: tuple[Attributes, Attributes], around: tuple[int, ...]

@@ -83,8 +83,7 @@ class LabelReading:
         places = [p for p, values in known if values is not None]
         counts = self.sequences.data.fold(partial(_count_unknown, self.tables, [p.pairs for p in places])).tolist()
         by_name = {p.name: n for p, n in sorted(zip(places, counts, strict=True), key=lambda pair: not pair[0].pairs)}
-        found = [f"{name} {by_name[name]:,}" for name in dict.fromkeys(p.name for p in places) if by_name[name]]
-        if found:
+        if found := [f"{name} {by_name[name]:,}" for name in dict.fromkeys(p.name for p in places) if by_name[name]]:
             note(
                 f"cells that training never saw, or too seldom, are ignored: {listing(found, style='str')}, "
                 f"of {self.sequences.n_steps:,} steps"
@@ -230,8 +229,7 @@ def explain_step(reading: LabelReading, at: int, row: int) -> LabelExplanation:
     numbers = list(reading.map(attrgetter("number", "n_rows"), ""))
     firsts = np.cumsum([0, *(n for _, n in numbers)]).tolist()
     first = {number: first for (number, _), first in zip(numbers, firsts[:-1], strict=True)}
-    step = partial(_explain, reading, at, first, row)
-    return next(found for found in reading.map(step, "") if found is not None)
+    return next(found for found in reading.map(partial(_explain, reading, at, first, row), "") if found is not None)
 
 
 BEGINS, ENDS = ("B-", "S-"), ("E-", "S-")
@@ -266,8 +264,7 @@ class Evaluation(Tabular):
         L = len(labels)
         n_unknown = int((true >= (L if n_known is None else n_known)).sum())
         right = there & (true == found)
-        parts = (found[right], found[there], true[true >= 0])
-        counts = np.array([np.bincount(x, minlength=L) for x in parts])
+        counts = np.array([np.bincount(x, minlength=L) for x in (found[right], found[there], true[true >= 0])])
         kinds, sequence = entity_kinds(labels), np.repeat(np.arange(len(lengths)), lengths)
         # what is found where the true label is missing does not count
         own, told = (entities(x, sequence, labels) if kinds else set() for x in (true, np.where(there, found, -1)))

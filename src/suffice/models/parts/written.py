@@ -90,8 +90,7 @@ def _columns(given: Any) -> dict[str, list[Any]] | None:
 def _from_cells(child: Finite, parents: tuple[Finite, ...], columns: dict[str, list[Any]]) -> Any:
     """The table from one row per cell: a column for each parent, one for the child, one of numbers named `probability`."""
     variables = (*parents, child)
-    lacking = [n for n in [*(v.name for v in variables), "probability"] if n not in columns]
-    if lacking:
+    if lacking := [n for n in [*(v.name for v in variables), "probability"] if n not in columns]:
         raise ModelError(f"the frame of {child.name!r} has no column {lacking[0]!r}; it has {listing(columns)}")
     table = np.full(math.prod(sizes(variables)), np.nan)
     for i, p in enumerate(columns["probability"]):

@@ -180,8 +180,7 @@ class Answering(NetworkParts):
         """
         given = question.as_mapping(interventions, "an intervention")
         tables, values = _split(self, given)
-        kept = {n: v for n, v in self.variables.items() if n not in values}
-        if not kept:
+        if not (kept := {n: v for n, v in self.variables.items() if n not in values}):
             raise ModelError("every variable of the network would be a fixed number: nothing is left to ask about")
         cpds: dict[str, Cpd] = {n: tables[n] if n in tables else _without(self[n], values) for n in kept}
         untouched = [n for n in kept if cpds[n] is self[n]]

@@ -267,8 +267,7 @@ def _surroundings(p: NetworkParts, name: str, kept: set[str], before: set[str]) 
 def _number_entropy(p: NetworkParts, name: str, boundary: set[str], summed: set[str]) -> float:
     """H(x | boundary) of a real x: Gaussian in each configuration of the finite variables, if only reals are summed out."""
     siblings = {n for n in boundary if not summed.isdisjoint(p.dag.parents(n))}
-    mixing = sorted(n for n in {name, *summed, *siblings} if not isinstance(p.variables[n], Real))
-    if mixing:
+    if mixing := sorted(n for n in {name, *summed, *siblings} if not isinstance(p.variables[n], Real)):
         raise NoEntropy(
             f"with {listing(sorted(summed))} summed out, {name!r} is a mixture over {listing(mixing)}, and the entropy of a "
             "mixture of densities has no formula"

@@ -32,8 +32,7 @@ def _kind(rows: Any) -> str:
     """What rows are: a dict of arrays or an array (`columns`), `pandas`, `polars`; anything else is `arrow`."""
     if isinstance(rows, (Mapping, np.ndarray)):
         return "columns"
-    frame = nw.from_native(rows, pass_through=True)
-    implementation = getattr(frame, "implementation", nw.Implementation.UNKNOWN)
+    implementation = getattr(nw.from_native(rows, pass_through=True), "implementation", nw.Implementation.UNKNOWN)
     return "polars" if implementation.is_polars() else "pandas" if implementation.is_pandas() else "arrow"
 
 
@@ -77,8 +76,7 @@ def new_table(rows: Any, columns: Mapping[str, Any]) -> Any:
 
 def checked_size(n_rows: int | None, n_columns: int) -> None:
     """Refuse answers that would not fit in memory, where the number of rows is known."""
-    size = 8 * (n_rows or 0) * n_columns
-    if size > MAX_BYTES:
+    if (size := 8 * (n_rows or 0) * n_columns) > MAX_BYTES:
         raise TooLarge(
             f"the answers for {n_rows:,} rows need {bytes_in_words(size)}; take the rows in parts, or predict from file to file "
             "with suffice predict"
@@ -174,8 +172,7 @@ def _in_dictionary(column: Any, fill: Fill) -> Any:
     whole = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if fill.states is None:
         return _in_arrow(whole.dictionary_decode(), fill)
-    words = texts(whole.dictionary)
-    positions, more = fill.positions(words)
+    positions, more = fill.positions(texts(whole.dictionary))
     dictionary = pa.concat_arrays([whole.dictionary, fill.to_arrow(more, whole.dictionary.type)])
     indices = whole.indices.cast(pa.int64()).fill_null(-1).to_numpy().copy()
     indices[fill.rows] = positions

@@ -91,8 +91,7 @@ def impute(
     posteriors.tell_impossible(data, impossible, "their missing cells stay missing")
     fills = _fills(blocks, variables, draws or 1)
     by_name = frozenset[str]().union(*(b.by_name for b in blocks))
-    binned = [n for n in fills[0] if _in_bins(variables[n]) and n not in by_name]
-    if binned:
+    if binned := [n for n in fills[0] if _in_bins(variables[n]) and n not in by_name]:
         note(f"{listing(binned)}: known to the network in bins only, and a bin is not a number; missing cells there stay missing")
     frame = rows if held else pa.table({n: pa.array([], pa.string()) for n in names})
     if blocks and not held:
@@ -221,8 +220,7 @@ def _fills(blocks: Sequence[Filled], variables: Mapping[str, Variable], draws: i
     starts = np.cumsum([0, *(b.n_rows for b in blocks)])
     fills: list[dict[str, Fill]] = [{} for _ in range(draws)]
     for name, variable in variables.items():
-        parts = [(start, *p[name]) for start, b in zip(starts, blocks, strict=False) for p in b.parts if name in p]
-        if parts:
+        if parts := [(start, *p[name]) for start, b in zip(starts, blocks, strict=False) for p in b.parts if name in p]:
             rows = np.concatenate([start + rows for start, rows, _ in parts])
             states = variable.states if isinstance(variable, Finite) else None
             for draw, fill in enumerate(fills):

@@ -136,9 +136,7 @@ def row_integrals(bn: NetworkParts, seen: RowEvidence, refused: NoFormula, targe
             raise refused
     if counts := [n for n in curved if bn.dag.children(n)]:
         note(f"{SUMMED}: {listing(counts)}")
-    open_ones = [n for n in bn if bn[n].is_open]
-    under = {p for n in open_ones for p in bn.dag.parents(n) if p in lost and p not in curved}
-    if under:
+    if under := {p for n in bn if bn[n].is_open for p in bn.dag.parents(n) if p in lost and p not in curved}:
         note(f"{INTEGRATED}: {listing(sorted(under))}")
     return RowIntegrals.of({n: bn[n] for n in bn}, bn.variables, Block({**states, **numbers}))
 
@@ -316,8 +314,7 @@ def direct_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Bools:
 
 def direct_posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """p(target | the other cells), a line per row, of rows that `direct_rows` names; NaN where a row is impossible."""
-    n_states = bn.compiled.variables[target].n_states
-    parts = -(-len(seen.codes) * n_states // PROBABILITIES)
+    parts = -(-len(seen.codes) * bn.compiled.variables[target].n_states // PROBABILITIES)
     found = [_posterior(bn, target, seen.take(some)) for some in np.array_split(np.arange(len(seen.codes)), max(parts, 1))]
     return np.concatenate(found)
 

@@ -368,8 +368,7 @@ class Terms:
         blocks = []
         for term in self.terms:
             if term.basis is None:
-                helmerts = [csr_array(helmert(self.variables[n].n_states).T) for n in term.scope]
-                blocks.append(reduce(kron, helmerts))
+                blocks.append(reduce(kron, [csr_array(helmert(self.variables[n].n_states).T) for n in term.scope]))
             else:
                 blocks.append(csr_array(np.eye(term.basis.shape[1])))
         return csr_array(block_diag(blocks))

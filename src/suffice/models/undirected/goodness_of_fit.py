@@ -112,16 +112,14 @@ def _adjust_degrees(net: MarkovParts, table: Counts) -> tuple[int | None, int | 
     cells = n_configurations(table.variables)
     if cells > MAX_TABLE:
         return None, None
-    logs = log_prob_of_cells(net, table, np.arange(cells))
-    kept = np.flatnonzero(np.isfinite(logs))
+    kept = np.flatnonzero(np.isfinite(log_prob_of_cells(net, table, np.arange(cells))))
     terms = net.terms
     contrasts = terms.contrasts
     if len(kept) * contrasts.shape[1] > MAX_DESIGN:
         return cells - len(kept), None
     design = np.ones((len(kept), 1 + contrasts.shape[1]))
     design[:, 1:] = (terms.design(table.names, kept) @ contrasts).toarray()
-    rank = int(np.linalg.matrix_rank(design))
-    return cells - len(kept), len(kept) - rank
+    return cells - len(kept), len(kept) - int(np.linalg.matrix_rank(design))
 
 
 STEP = 1e-4

@@ -158,8 +158,7 @@ class OfUnits:
 
 def refuse_missing_cells(rows: Data) -> None:
     """A machine needs complete rows: their missing cells are counted."""
-    found = [f"{name!r} {n:,}" for name, n in rows.missing.items() if n]
-    if found:
+    if found := [f"{name!r} {n:,}" for name, n in rows.missing.items() if n]:
         raise MissingCells(
             f"there are missing cells ({listing(found, style='str')}, of {quantity(rows.n_rows, 'row')}), and the visible units "
             "of a machine are all seen: fill them in first, as impute of a network of these rows does; no row is ever dropped"

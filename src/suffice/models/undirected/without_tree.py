@@ -99,8 +99,7 @@ def gibbs_marginals(net: MarkovParts, given: Mapping[str, object], method: Gibbs
 
 
 def _refuse_zeros(factors: Iterable[Factor]) -> None:
-    zeros = [f.names for f in factors if not np.isfinite(f.log).all()]
-    if zeros:
+    if zeros := [f.names for f in factors if not np.isfinite(f.log).all()]:
         raise ModelError(
             "rows cannot be drawn: the tree is too large, and a chain of single moves may not get around what the factor of "
             f"{listing(zeros[0])} rules out"
