@@ -13,7 +13,7 @@ log-likelihood in what is kept, too (log-likelihood, deviance, Pearson's sum). A
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -63,10 +63,7 @@ def estimate_network(
     which statistics cannot give; `shared` has groups of nodes that share one parameter set."""
     dag, ties = shared_in(dag, shared) if shared else (dag, ())
     known = statistics.variables
-    if missing := [n for n in dag.nodes if n not in known]:
-        raise DataError(f"the statistics do not speak of {listing(missing)}, which the graph names{nearest(missing[0], known)}")
-    if not statistics.weight > 0:
-        raise DataError("there are no rows to learn from")
+    check_spoken_of(statistics, dag.nodes, "graph", "rows")
     if ties:
         statistics = agreeing(statistics, ties)
         known = statistics.variables
@@ -77,13 +74,21 @@ def estimate_network(
         prior = (tied_prior(prior, tuple(plain)) if plain else prior).bind(variables, statistics)
     together = seen_together(plain, statistics, variables) if plain else {}
     nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
-    cpds, unspoken = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
-    by = "maximum likelihood" if len(unspoken) == len(cpds) or prior is None else f"posterior {type(how).__name__.lower()}"
+    cpds, by = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
     info = f"fitted from {quantity(statistics.weight, 'row')}, {by}{shared_in_words(ties) if ties else ''}"
     if statistics.suppression is not None:
         info += f"; {statistics.suppression.in_words()}"
         note(f"{statistics.suppression.in_words()}: the parameters are those of the cells that are left")
     return kind.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
+
+
+def check_spoken_of(statistics: Statistics, nodes: Iterable[str], word: str, lines: str) -> None:
+    """Refuse statistics that lack nodes of a graph, or that are of nothing."""
+    if lacking := [n for n in nodes if n not in statistics.variables]:
+        hint = nearest(lacking[0], statistics.variables)
+        raise DataError(f"the statistics do not speak of {listing(lacking)}, which the {word} names{hint}")
+    if not statistics.weight > 0:
+        raise DataError(f"there are no {lines} to learn from")
 
 
 def estimated_nodes(
@@ -93,9 +98,9 @@ def estimated_nodes(
     how: Estimate,
     ready: Mapping[str, Cpd],
     together: Mapping[str, Any],
-) -> tuple[dict[str, Cpd], list[str]]:
-    """The distribution of each node, child and parents, that statistics and a bound prior give; and the nodes that the prior says
-    nothing about, which is noted. `together` has what tied nodes have seen."""
+) -> tuple[dict[str, Cpd], str]:
+    """The distribution of each node, child and parents, that statistics and a bound prior give, and in words what they are; nodes
+    that the prior says nothing about are noted. `together` has what tied nodes have seen."""
     cpds: dict[str, Cpd] = {}
     unspoken: list[str] = []
     for name, (child, parents) in nodes.items():
@@ -111,7 +116,8 @@ def estimated_nodes(
         cpds[name] = family.estimate(child, parents, seen, imagined, how)
     if unspoken:
         note(f"the prior says nothing about {listing(unspoken)}: fitted by maximum likelihood")
-    return cpds, unspoken
+    silent = prior is None or len(unspoken) == len(cpds)
+    return cpds, "maximum likelihood" if silent else f"posterior {type(how).__name__.lower()}"
 
 
 def free_nodes(

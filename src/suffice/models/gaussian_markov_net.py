@@ -14,7 +14,6 @@ from suffice.basis.libraries import sc
 from suffice.basis.output.display import Rows, and_more
 from suffice.basis.pictures import Picture
 from suffice.basis.variables import Real
-from suffice.engines.scan import rows_with
 from suffice.errors import DataError, MissingCells, ModelError, nearest
 from suffice.families.by_hand import Gaussian
 from suffice.families.conditional_gaussian import LOG_2PI
@@ -51,6 +50,7 @@ class GaussianMarkovNet(UndirectedParts, Undirected[BayesNet]):
     """
 
     file_kind = "gaussian_markov_net"
+    _word = "graph"
     graph: Graph
     mean: Array
     """E x, in the order of `names`."""
@@ -158,10 +158,6 @@ class GaussianMarkovNet(UndirectedParts, Undirected[BayesNet]):
                 raise ModelError("this network was not fitted from data: give the data")
             return self.statistics
         return moments_of(self.names, data)
-
-    def rows(self, data: Any) -> Any:
-        """Data read with the variables of this network."""
-        return rows_with(data, self.variables, "graph")
 
     @property
     def deviance(self) -> float:

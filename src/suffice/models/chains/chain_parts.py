@@ -18,7 +18,7 @@ from suffice.basis.output.display import Rows, and_more
 from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, ModelError, listing, nearest, quantity
+from suffice.errors import DataError, FitError, ModelError, quantity
 from suffice.errors.remedies import FIRST_DIFFUSE, SEQUENCES
 from suffice.families import family_of
 from suffice.families.by_hand import ByHand
@@ -30,7 +30,7 @@ from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name, variable_and_lag
 from suffice.graphs.template import Template, TemplateLike
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
-from suffice.models.estimated import estimated_nodes
+from suffice.models.estimated import check_spoken_of, estimated_nodes
 from suffice.models.parts.network_parts import NodeDistributions
 from suffice.models.parts.written import check_nodes, declared_variables, written_cpd
 from suffice.statistics import Statistics
@@ -72,7 +72,6 @@ class ChainParts(NodeDistributions):
             cpds = {**cpds, **nodes_given(how, graph)}
         wanted = parameter_names(graph, how, cpds)
         check_nodes(cpds, known, wanted, "template")
-        bound: dict[str, Cpd] = {}
         for name in (n for n in graph.topological_order if n not in known):  # a Gaussian is Real without saying, and so on
             own = next((k for k in wanted if k != name and k.startswith(f"{name}[")), name)
             given = cpds[own if own in cpds else name]
@@ -86,9 +85,10 @@ class ChainParts(NodeDistributions):
         every = {
             relative_name(n, k): rename(v, relative_name(n, k)) for n, v in known.items() for k in (0, *graph.lags.get(n, ()))
         }
-        for name, (base, parents) in wanted.items():
-            spoken = {**every, name: rename(known[base], name)}
-            bound[name] = written_cpd(name, cpds[name], parents, spoken)
+        bound = {
+            name: written_cpd(name, cpds[name], parents, {**every, name: rename(known[base], name)})
+            for name, (base, parents) in wanted.items()
+        }
         vars(self).update(vars(self.of(graph, {n: known[n] for n in graph.nodes}, bound, first_slices=how)))
 
     @classmethod
@@ -231,12 +231,7 @@ def estimated_chain(
     statistics cannot give, those of regressions; `first` may have first slices that are given."""
     given: Mapping[str, Cpd] = first.cpds if isinstance(first, Given) else {}
     known = statistics.variables
-    if lacking := [n for n in template.nodes if n not in known and n not in (ready or {})]:
-        raise DataError(
-            f"the statistics do not speak of {listing(lacking)}, which the template names{nearest(lacking[0], known)}"
-        )
-    if not statistics.weight > 0:
-        raise DataError("there are no steps to learn from")
+    check_spoken_of(statistics, [n for n in template.nodes if n not in (ready or {})], "template", "steps")
     slice_ = {n: known[n] if n in known else (ready or {})[n].child for n in template.nodes}
     nodes: dict[str, tuple[Variable, list[Variable]]] = {}
     for key, (name, parents) in parameter_names(template, Free()).items():
@@ -254,8 +249,7 @@ def estimated_chain(
             (c, ps, statistics.answer(family_of(c, ps).needs(c, ps))) for n, (c, ps) in free.items() if n not in (ready or {})
         )
         prior = prior.choose(variables, seen, statistics).bind(variables, statistics)
-    cpds, unspoken = estimated_nodes(free, statistics, prior, how, ready or {}, {})
-    by = "maximum likelihood" if len(unspoken) == len(free) or prior is None else f"posterior {type(how).__name__.lower()}"
+    cpds, by = estimated_nodes(free, statistics, prior, how, ready or {}, {})
     info = f"fitted from {statistics.weight:,.10g} steps, {by}"
     fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": how, "fit_info": info}
     return kind.of(template, slice_, {**cpds, **given}, **fitted, first_slices=first)

@@ -15,6 +15,8 @@ import numpy as np
 from suffice.basis.output.display import Tabular
 from suffice.basis.pictures import Focus, Picture, Pictured, PicturedTable
 from suffice.basis.variables import Variable
+from suffice.engines.data import Data
+from suffice.engines.scan import rows_with
 from suffice.errors import ModelError, quantity
 from suffice.graphs import Graph
 from suffice.models.parts.network_parts import Provenance
@@ -46,6 +48,8 @@ class UndirectedParts(Provenance, Tabular):
     """The variables by name, in the order in which they were declared or stand in the file."""
     penalty: Any
     """The penalty it was fitted with."""
+    _word: ClassVar[str]
+    """What the model is called in refusals."""
     _lines, _indent = 40, "  "
 
     if TYPE_CHECKING:
@@ -65,6 +69,10 @@ class UndirectedParts(Provenance, Tabular):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.variables)
+
+    def rows(self, data: Any) -> Data:
+        """Data read with the variables of this network: its states in its order."""
+        return rows_with(data, self.variables, self._word)
 
     def bic(self, data: RowsLike | Statistics | None = None) -> float:
         """log-likelihood − ½ k ln N: higher is better."""
