@@ -22,7 +22,7 @@ from suffice.graphs import Graph
 from suffice.graphs.undirected import GraphLike, perfect_order
 from suffice.models.networks import BayesNet
 from suffice.models.undirected.covariances import Covariances, covariance_of, refuse_other_kinds, selected_precision
-from suffice.models.undirected.twin import Undirected, UndirectedParts
+from suffice.models.undirected.twin import Undirected
 from suffice.numerics.inference.finite.network import Array
 from suffice.numerics.inference.numbers.sparse_precision import SparsePrecision
 from suffice.statistics import Moments, Request, Statistics
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
 
 
-class GaussianMarkovNet(UndirectedParts, Undirected[BayesNet]):
+class GaussianMarkovNet(Undirected[BayesNet]):
     """A Gaussian Markov network. `fit` makes one from a `Graph` and real columns, `search` by `GraphicalLasso`; this makes one
     from numbers: the precision and the mean, in the order of the graph's nodes, which is that of their names.
 

@@ -276,8 +276,7 @@ class NetworkParts(NodeDistributions):
         if self._known_parameters is None and not self.incomplete:
             return None
         cpds: Mapping[str, Any] = {n: self._cpds[n] for n in names if n not in self.interventions}
-        own = {n for n, cpd in cpds.items() if cpd.has_posterior or (cpd.is_regression and cpd.fitted is not None)}
-        lacking = [n for n in cpds if n not in own]
+        lacking = [n for n, c in cpds.items() if not (c.has_posterior or (c.is_regression and c.fitted is not None))]
         known = self.parameter_covariance if lacking else None
         if lacking and known is None and self.incomplete:
             raise ModelError(

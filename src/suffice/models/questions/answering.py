@@ -113,7 +113,7 @@ class Answering(NetworkParts):
         if interval is not None:
             from suffice.models.questions.marginal_intervals import marginals_with_intervals
 
-            return marginals_with_intervals(self, evidence, interval, draws, seed, targets=names, time_limit=time_limit)
+            return marginals_with_intervals(self, evidence, interval, draws, seed, names, time_limit)
         drawn = f"draw one node at a time with {query_by_draws('node')}"
         with advising(lambda refused: f"observe {listing(refused.lacking)}, too, or {drawn}"):
             return exact.marginals(self, evidence).of_some(names)

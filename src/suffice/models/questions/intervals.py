@@ -64,8 +64,8 @@ def answer_with_interval(
     targets: Sequence[str],
     evidence: Observed,
     level: float,
-    draws: int = FEWEST,
-    seed: int = 0,
+    draws: int,
+    seed: int,
     clock: Progress[Any] | None = None,
 ) -> Any:
     """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean; the

@@ -189,9 +189,7 @@ def _checked_generators(generators: Iterable[Any]) -> list[Names]:
         raise FitError(f"generators are sets of names, LogLinear([('a', 'b'), ('b', 'c')]), not {generators!r}")
     result = []
     for given in generators:
-        if not isinstance(given, Iterable):
-            raise FitError(f"a generator is a set of different names, not {given!r}")
-        names = (given,) if isinstance(given, str) else tuple(given)
+        names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
         own = tuple(sorted({checked_name(n) for n in names}))
         if not own or len(own) < len(names):
             raise FitError(f"a generator is a set of different names, not {given!r}")
