@@ -24,15 +24,7 @@ from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import stationary
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import (
-    BlockAnswers,
-    Cells,
-    ChainReading,
-    StepNumbers,
-    join_parts,
-    plain_units,
-    state_posterior,
-)
+from suffice.models.chains.chain_reading import BlockAnswers, Cells, ChainReading, StepNumbers, plain_units, state_posterior
 from suffice.models.rows.frames import checked_size, column, new_table, table
 
 Codes = npt.NDArray[np.int32]
@@ -62,6 +54,13 @@ def answers(
     if refuse:
         refuse_impossible(reading, logs, lost)
     return BlockAnswers(0, cells, logs, lost)
+
+
+def join_parts(parts: list[Any]) -> Any:
+    if not isinstance(parts[0], StepNumbers):
+        return np.concatenate(parts, axis=1)
+    ends: list[Any] = [None if x[0] is None else np.concatenate(x) for x in zip(*parts, strict=True)]
+    return StepNumbers(*ends)
 
 
 def within_sequences(lengths: npt.NDArray[np.int64], blocks: Sequence[BlockAnswers]) -> npt.NDArray[np.int64]:

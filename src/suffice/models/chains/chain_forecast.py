@@ -30,18 +30,9 @@ from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_rows import ChainRows
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.first_slices import Stationary
-from suffice.models.chains.chain_answers import columns_of, posterior_step, refuse_impossible, within_sequences
-from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import (
-    BlockAnswers,
-    Cells,
-    ChainReading,
-    KnownAhead,
-    MixtureOfNumbers,
-    StepNumbers,
-    chain_phases,
-    join_parts,
-)
+from suffice.models.chains.chain_answers import columns_of, join_parts, posterior_step, refuse_impossible, within_sequences
+from suffice.models.chains.chain_parts import ChainParts, chain_phases
+from suffice.models.chains.chain_reading import BlockAnswers, Cells, ChainReading, KnownAhead, MixtureOfNumbers, StepNumbers
 from suffice.models.rows.frames import new_table
 from suffice.numerics.inference.finite.network import Array, Ints
 

@@ -29,6 +29,7 @@ from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name, variable_and_lag
 from suffice.graphs.template import Template, TemplateLike
+from suffice.incomplete.chains.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
 from suffice.models.estimated import check_spoken_of, estimated_nodes
 from suffice.models.parts.network_parts import NodeDistributions
@@ -211,6 +212,11 @@ def nodes_given(first: Given, template: Template) -> dict[str, Any]:
             raise FitError(f"first=Given(...) has no distribution of {key!r}: give {{{key!r}: ...}}")
         result[key] = found
     return result
+
+
+def chain_phases(chain: ChainParts) -> tuple[Phase, ...]:
+    families = {n: chain[n].family for n in chain.template.nodes if chain[n].is_regression}
+    return phases_of(chain.template, chain.variables, families)
 
 
 SomeChain = TypeVar("SomeChain", bound=ChainParts)

@@ -22,14 +22,14 @@ from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import DataError, ModelError, listing, nearest, note
 from suffice.errors.remedies import FIRST_DIFFUSE, SEQUENCES, argument
 from suffice.families.protocol.family import Array
-from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes, phases_of, refuse_regressions, unknowns
+from suffice.incomplete.chains.chain_states import StateSpace, parameter_nodes, refuse_regressions, unknowns
 from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.linear_states import LinearSpace, linear_space
 from suffice.incomplete.chains.reduced_steps import ShownPart, child_numbers, child_states
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import Diffuse, Stationary
 from suffice.incomplete.numbers.units import Units
-from suffice.models.chains.chain_parts import ChainParts
+from suffice.models.chains.chain_parts import ChainParts, chain_phases
 
 T = TypeVar("T")
 
@@ -125,11 +125,6 @@ def _with_blank_columns(names: tuple[str, ...], step: Callable[[Block], Any], bl
     """What a step makes of a block with more columns, of numbers that are all missing."""
     blank = {n: np.full(block.n_rows, np.nan) for n in names}
     return step(replace(block, columns={**block.columns, **blank}))
-
-
-def chain_phases(chain: ChainParts) -> tuple[Phase, ...]:
-    families = {n: chain[n].family for n in chain.template.nodes if chain[n].is_regression}
-    return phases_of(chain.template, chain.variables, families)
 
 
 def plain_units(nodes: Any) -> Units:
@@ -340,10 +335,3 @@ def shown_cell(
         if ends is not None and level is not None:
             ends[0][some], ends[1][some] = values.interval(level)
     return StepNumbers(mean, sd, *(ends or (None, None)))
-
-
-def join_parts(parts: list[Any]) -> Any:
-    if not isinstance(parts[0], StepNumbers):
-        return np.concatenate(parts, axis=1)
-    ends: list[Any] = [None if x[0] is None else np.concatenate(x) for x in zip(*parts, strict=True)]
-    return StepNumbers(*ends)

@@ -25,8 +25,8 @@ from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm, nam
 from suffice.incomplete.chains.reduced_steps import ShownPart
 from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.numbers.units import Units, columns_below, with_hidden
-from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import BlockAnswers, Cells, ChainReading, StepNumbers, chain_phases, shown_cell
+from suffice.models.chains.chain_parts import ChainParts, chain_phases
+from suffice.models.chains.chain_reading import BlockAnswers, Cells, ChainReading, StepNumbers, shown_cell
 from suffice.models.questions.mixture import Mixture, NormalParts
 from suffice.numerics.inference.chains.linear.gaussian import draw_states, filter_states, smooth_states
 from suffice.numerics.inference.finite.network import Array, Ints
