@@ -92,8 +92,7 @@ def _numbers_ahead(
                 f"{argument('given')} has {name!r}, which depends on {listing(unknown)}: where numbers bear on later steps, it "
                 "can have inputs only; leave it out"
             )
-    leaves = [p.nodes[n] for p in phases for n in ahead if n not in reading.states]
-    drawn = drawn or any(node.iterative for node in leaves)
+    drawn = drawn or any(p.nodes[n].iterative for p in phases for n in ahead if n not in reading.states)
     step = NumbersAhead(reading, known, level, tuple(n for n in chain.variables if n in ahead), drawn, seed)
     if drawn:
         note(f"{listing(sorted(numbers))} ahead has no closed form: the forecast is of {DRAWS:,} draws (seed {seed})")

@@ -239,10 +239,10 @@ def estimated_chain(
     known = statistics.variables
     check_spoken_of(statistics, [n for n in template.nodes if n not in (ready or {})], "template", "steps")
     slice_ = {n: known[n] if n in known else (ready or {})[n].child for n in template.nodes}
-    nodes: dict[str, tuple[Variable, list[Variable]]] = {}
-    for key, (name, parents) in parameter_names(template, Free()).items():
-        own = [rename(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]]
-        nodes[key] = rename(slice_[name], key), own
+    nodes: dict[str, tuple[Variable, list[Variable]]] = {
+        key: (rename(slice_[name], key), [rename(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]])
+        for key, (name, parents) in parameter_names(template, Free()).items()
+    }
     variables = {v.name: v for child, own in nodes.values() for v in (child, *own)}
     for key, cpd in given.items():
         child, own = nodes[key]

@@ -81,8 +81,7 @@ class ChainReading:
         phases = chain_phases(chain)
         states, numbers = unknowns(phases, partly | (set(ahead) - last), finite)
         own = {chain.template.parameter_name(n, t): n for n, t in chain.template.first_nodes}
-        diffuse = isinstance(chain.first_slices, Diffuse)
-        anywhere = {key: name for key, name in own.items() if diffuse and key not in chain}
+        anywhere = {key: name for key, name in own.items() if isinstance(chain.first_slices, Diffuse) and key not in chain}
         space = linear_space(phases, chain.first_slices, states, numbers, incomplete, anywhere=anywhere)
         refuse_regressions(phases, incomplete, last - partly)
         if space is not None:

@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.basis.libraries import pa
 from suffice.basis.variables import Count, Finite
@@ -22,10 +21,8 @@ from suffice.incomplete.chains.reduced_steps import ShownPart, child_numbers, ch
 from suffice.incomplete.first_slices import Stationary
 from suffice.models.chains.chain_answers import answers, cell_frame, most_probable
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import ChainReading, StepNumbers, refuse_diffuse
+from suffice.models.chains.chain_reading import ChainReading, Column, StepNumbers, refuse_diffuse
 from suffice.models.rows.frames import MAX_BYTES, Fill, arrow_columns, fill_frame, is_held
-
-Column = npt.NDArray[Any]
 
 
 def sample(chain: ChainParts, n: Any, length: Any, seed: int | None) -> Any:
@@ -72,8 +69,7 @@ def _draw_cells(reading: ChainReading, seed: tuple[int, ...], block: Block) -> d
     if reading.numbers:
         from suffice.models.chains.linear_answers import draw_numbers
 
-        drawn: dict[str, Column] = draw_numbers(reading, block, rng)
-        return drawn
+        return draw_numbers(reading, block, rng)
     drawn_states, parts = reading.layout.rows(block).draw_paths(reading.theta, rng)
     numbers, result = _unknown_numbers(parts, block.n_rows, rng), dict[str, Column]()
     for name in reading.open:

@@ -86,13 +86,13 @@ def _normal_numbers(mean: Array, sd: Array, level: float | None) -> StepNumbers:
     return StepNumbers(mean, sd, mean - half, mean + half)
 
 
-def draw_numbers(reading: ChainReading, block: Block, rng: np.random.Generator) -> dict[str, Array]:
+def draw_numbers(reading: ChainReading, block: Block, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
     """One draw of the unknown numbers and of the numbers that depend on them, given all that the sequences of a block show; seen
     cells are as they are. A cell that depends on no unknown number, and is missing, is left missing."""
     rows, theta = linear_rows(reading, block)
     steps, units = rows.steps(theta), rows.layout.units
     z = draw_states(steps, rng.standard_normal((1, rows.n_steps, steps.m + steps.y.shape[1])))[0]
-    result: dict[str, Array] = {}
+    result: dict[str, npt.NDArray[Any]] = {}
     for name in (n for n in reading.open if n in rows.space.unknown or n in rows.space.outputs):
         own = block.columns.get(name)
         if name in rows.space.unknown:
@@ -222,10 +222,8 @@ def filter_on(reading: ChainReading, block: Block, before: Any) -> tuple[float, 
     """ln p of the last row of a block, the filter after it, and what that says of each unknown number."""
     rows, theta = linear_rows(reading, block, _under_all_names(reading, Units({}, {}, {}, {}, {}, {})))  # as they are
     steps = rows.steps(theta)
-    last = slice(-1, None)
-    rows_of_last = {name: getattr(steps, name)[last] for name in ("codes", "y", "f_steps", "output_codes")}
-    one = replace(steps, starts=np.array([0, 1]), **rows_of_last)
-    found = filter_states(one, before)
+    last = {name: getattr(steps, name)[-1:] for name in ("codes", "y", "f_steps", "output_codes")}
+    found = filter_states(replace(steps, starts=np.array([0, 1]), **last), before)
     answer = {}
     for name in reading.numbers:
         i = rows.space.place[name, 0]

@@ -184,10 +184,8 @@ class LabelExplanation(OneTable):
             model.features.contributions(model.vocabulary, model.weights, attributes, (*around[:2], j, *around[3:]))
             for j in (best, other)
         )
-        parts = [(what, one[what], two[what]) for what in one]
-        parts.sort(key=lambda part: (-abs(part[1] - part[2]), part[0]))
-        chances = float(probs[best]), float(probs[other])
-        return cls(row, labels[best], labels[other], *chances, tuple(parts))
+        parts = sorted([(what, one[what], two[what]) for what in one], key=lambda part: (-abs(part[1] - part[2]), part[0]))
+        return cls(row, labels[best], labels[other], float(probs[best]), float(probs[other]), tuple(parts))
 
     def to_frame(self) -> Any:
         """One row for each contribution."""

@@ -203,8 +203,7 @@ def most_probable(bn: NetworkParts, targets: Sequence[str], evidence: Observed) 
         )
     finite, reals = [n for n in targets if n in compiled.index], [n for n in targets if n in compiled.real_index]
     with _part(bn, reals, evidence) as part:
-        numbers = [compiled.index[n] for n in finite], [compiled.real_index[n] for n in reals]
-        mode = hybrid.most_probable(part, *numbers, evidence)
+        mode = hybrid.most_probable(part, [compiled.index[n] for n in finite], [compiled.real_index[n] for n in reals], evidence)
     _check_possible(mode.log_prob, evidence)
     found = {n: compiled.variables[n].states[c] for n, c in zip(finite, mode.codes.tolist(), strict=True)}
     values = {**found, **dict(zip(reals, mode.values.tolist(), strict=True))}

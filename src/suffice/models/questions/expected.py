@@ -85,8 +85,7 @@ class Expected:
         """E[1], E[x] and the centred scatter of numbers in each configuration of finite variables that can be, and E[f(x)] of
         what is derived from them."""
         found = self._normals(numbers)
-        rest = [v.name for v in found.finite if v.name not in finite]
-        variables = finite_variables(self.p, [*finite, *rest])
+        variables = finite_variables(self.p, [*finite, *(v.name for v in found.finite if v.name not in finite)])
         _check_mixture(variables, len(numbers))
         weights = marginal(self.p, [v.name for v in variables])
         codes = np.argwhere(weights > LEAST)

@@ -195,8 +195,7 @@ def _bends(
         slopes, value = (float(of_te[cell]), float(of_e[cell])), float(theta[cell])
         at = [_ratio(answer, *slopes, end - value) for end in (low, high)]
         states = [v.states[i] for v, i in zip(variables, cell, strict=True)]
-        parents = tuple(zip(cpd.parents, states[:-1], strict=True))
-        result.append(Bend(name, parents, states[-1], value, low, high, at[0], at[1]))
+        result.append(Bend(name, tuple(zip(cpd.parents, states[:-1], strict=True)), states[-1], value, low, high, *at))
     return result
 
 

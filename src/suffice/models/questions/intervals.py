@@ -87,8 +87,7 @@ def answer_with_interval(
     if question.reals:
         one = len(question.reals) == 1
         return replace(point, mean_interval=Interval(*(end[0] if one else end for end in interval)), how=how)
-    shape = point.probs.shape
-    return replace(point, interval=Interval(*(end.reshape(shape) for end in interval)), how=how)
+    return replace(point, interval=Interval(*(end.reshape(point.probs.shape) for end in interval)), how=how)
 
 
 def quantiles(answers: Array, tail: float) -> tuple[Interval, float]:

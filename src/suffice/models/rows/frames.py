@@ -212,8 +212,7 @@ def _in_polars(column: Any, fill: Fill) -> Any:
         words = column.dtype.categories.to_list()
         more = fill.positions(words)[1]
         column = column.cast(pl.Enum([*words, *more])) if more else column
-    named = isinstance(column.dtype, (pl.Enum, pl.Categorical))
-    arrow_type = pa.string() if named else column.slice(0, 0).to_arrow().type
+    arrow_type = pa.string() if isinstance(column.dtype, (pl.Enum, pl.Categorical)) else column.slice(0, 0).to_arrow().type
     cells = fill.cells(arrow_type, len(column))
     index = np.full(len(column), -1)
     index[fill.rows] = np.arange(len(fill.rows))

@@ -241,8 +241,7 @@ def predict(bn: NetworkParts, rows: Any, target: str, **how: Unpack[PredictOptio
     found = predictions(bn, data, target, **how)
     if not isinstance(variable, Finite):
         return column(rows, target, np.concatenate([*(p.measures[:, 0] for p in found), np.empty(0)]))
-    codes = [best(p.measures) for p in found]
-    return column(rows, target, np.concatenate([*codes, np.empty(0, np.int64)]), variable.states)
+    return column(rows, target, np.concatenate([*(best(p.measures) for p in found), np.empty(0, np.int64)]), variable.states)
 
 
 def predictions(

@@ -287,8 +287,7 @@ class Terms:
     def network(self, log_tables: Array | None = None) -> Network:
         """The factors over numbered variables: in the order of `names`."""
         number = {n: i for i, n in enumerate(self.names)}
-        flat = np.ones(self.n_cells) if log_tables is None else np.exp(log_tables)
-        tables = self.tables(flat)
+        tables = self.tables(np.ones(self.n_cells) if log_tables is None else np.exp(log_tables))
         return Network.of(self.sizes, [([number[n] for n in s], NONE, t) for s, t in zip(self.scopes, tables, strict=True)])
 
     def tree(self, more: Sequence[Factor] = ()) -> tuple[FactorTree, Array]:
@@ -314,8 +313,7 @@ class Terms:
         """b(x) of joint states x, by their flat indices in a table over `names`: states × weights, sparse."""
         from scipy.sparse import csr_array, hstack
 
-        shape = [self.variables[n].n_states for n in names]
-        codes = dict(zip(names, np.unravel_index(keys, shape), strict=True))
+        codes = dict(zip(names, np.unravel_index(keys, [self.variables[n].n_states for n in names]), strict=True))
         blocks = []
         for term in self.terms:
             own = [self.variables[n].n_states for n in term.scope]

@@ -150,8 +150,7 @@ class Pairwise(LogLinear):
         if isinstance(graph, Dag):
             raise GraphError("this is a Dag, not a Graph: take its .moral() graph, or its .skeleton()")
         own = Graph(graph)
-        lone = [(n,) for n in own.nodes if not own.neighbours(n)]
-        self._set([*own.edges, *lone])
+        self._set([*own.edges, *((n,) for n in own.nodes if not own.neighbours(n))])
         vars(self)["graph"] = own
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ from suffice.models.parts.closed_forms import as_closed_form
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.undirected.factor import Factor, Terms, checked_factors, eliminate
 from suffice.models.undirected.features import Features, UndirectedModel
-from suffice.models.undirected.log_linear import Ising, LogLinear, Names
+from suffice.models.undirected.log_linear import Ising, LogLinear
 from suffice.models.undirected.twin import UndirectedParts
 from suffice.numerics.inference.finite.network import Array
 from suffice.statistics import Request, Statistics
@@ -100,8 +100,7 @@ class MarkovParts(UndirectedParts):
         """Which variables interact, as a value: what it was fitted as, else the model whose generators its factors are."""
         if self._model is not None:
             return self._model
-        own: list[Names] = [(n,) for n in self.variables]
-        return LogLinear([*own, *(f.names for f in self.factors if f.names)])
+        return LogLinear([*((n,) for n in self.variables), *(f.names for f in self.factors if f.names)])
 
     @property
     def graph(self) -> Graph:

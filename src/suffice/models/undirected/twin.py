@@ -22,18 +22,16 @@ from suffice.models.parts.network_parts import Provenance
 from suffice.models.questions.answering import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow as pa
 
     from suffice.basis.argument_types import RowsLike
+    from suffice.basis.arrays import Array
     from suffice.models.questions.answers import Distribution, Marginals, MostProbable
     from suffice.models.questions.mixture import Mixture
     from suffice.models.questions.question import Given
     from suffice.models.rows.row_answering import RowAnswering
     from suffice.numerics.inference.finite.junction_tree import JunctionTree
     from suffice.statistics import Statistics
-
-    Array = npt.NDArray[np.float64]
 
 
 Twin = TypeVar("Twin", bound="RowAnswering")

@@ -79,8 +79,7 @@ class VisibleColumns:
 
     @cached_property
     def units(self) -> LayerUnits:
-        sizes = tuple(self._finite(n).n_states for n in self.groups)
-        return LayerUnits(len(self.bits), sizes, len(self.numbers))
+        return LayerUnits(len(self.bits), tuple(self._finite(n).n_states for n in self.groups), len(self.numbers))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -79,8 +79,7 @@ def gibbs_marginals(net: MarkovParts, given: Mapping[str, object], method: Gibbs
             raise ModelError(f"the network has no node {name!r}{nearest(name, net.variables)}")
         if not _is_state(value):
             raise ModelError(f"the evidence of {name!r} are likelihoods, which Gibbs sampling does not take here; give a state")
-    free = [n for n in net.variables if n not in given]
-    near, _ = near_net(net, free, given)
+    near, _ = near_net(net, [n for n in net.variables if n not in given], given)
     network, walker = _walker(near)
     rngs = [np.random.default_rng(s) for s in np.random.SeedSequence(whole(seed, "a seed", 0, ModelError)).spawn(method.chains)]
     starts = [GibbsState(rng.integers(0, network.sizes), np.zeros(0)) for rng in rngs]
