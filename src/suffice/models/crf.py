@@ -229,20 +229,18 @@ class Crf:
         reading = LabelReading.of(self._model, sequences, labels=True)
         if not reading.sequences.missing[self.label] < reading.sequences.n_rows:
             raise DataError(f"every cell of the label {self.label!r} is missing: there is nothing to compare with")
-        self._tell_strange(reading)
-        labels = (*self.labels, *self._strange(reading))
+        labels = (*self.labels, *self._tell_strange(reading))
         tables = reading.tables.with_labels(labels, reading.sequences.schema)
         true = np.concatenate(list(reading.map(replace(reading, tables=tables).labels, "reading labels")))
-        found = self._best(reading)
-        return Evaluation.of(true.astype(np.int64), found.astype(np.int64), reading.sequences.lengths, labels, len(self.labels))
+        found = self._best(reading).astype(np.int64)
+        return Evaluation.of(true.astype(np.int64), found, reading.sequences.lengths, labels, len(self.labels))
 
-    def _strange(self, reading: LabelReading) -> list[str]:
-        """Labels of the data that the chain does not know."""
-        return [s for s in getattr(reading.sequences.schema[self.label], "states", ()) if s not in self.labels]
-
-    def _tell_strange(self, reading: LabelReading) -> None:
-        if strange := self._strange(reading):
+    def _tell_strange(self, reading: LabelReading) -> list[str]:
+        """Labels of the data that the chain does not know: a note says so."""
+        strange = [s for s in getattr(reading.sequences.schema[self.label], "states", ()) if s not in self.labels]
+        if strange:
             note(f"the chain does not know the label{'s' if len(strange) > 1 else ''} {listing(strange)}: it never predicts it")
+        return strange
 
     @one_blas_thread
     def explain(self, sequences: Sequences | RowsLike, row: int) -> LabelExplanation:

@@ -301,8 +301,7 @@ def networks_at_draws(bn: SomeNetwork, n: int, seed: Any, *, every: bool = False
     for name in names:
         if name not in drawn and name not in bn.intervened:
             drawn[name] = bn[name].redraw(n, np.random.default_rng(own[first.get(name, name)]))
-    every_draw = ({name: drawn[name][i] if name in drawn else bn[name] for name in bn} for i in range(n))
-    return [bn.with_cpds(cpds) for cpds in every_draw]
+    return [bn.with_cpds({name: drawn[name][i] if name in drawn else bn[name] for name in bn}) for i in range(n)]
 
 
 def _without_posterior(bn: NetworkParts) -> tuple[list[str], str]:

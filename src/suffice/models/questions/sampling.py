@@ -287,8 +287,7 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
     if not is_possible(bn, evidence):
         raise impossible(evidence)
     # all families matter, those of what is observed, too: their product is p(evidence)
-    unknown = [n for n in bn.variables if not is_observed(bn, n, evidence)]
-    question = Question.of(bn, unknown, evidence, bn.dag.topological_order)
+    question = Question.of(bn, [n for n in bn if not is_observed(bn, n, evidence)], evidence, bn.dag.topological_order)
     kinds = {name: np.dtype(np.int32 if isinstance(v, Finite) else np.float64) for name, v in bn.variables.items()}
     _check_memory(method.n, sum(kind.itemsize for kind in kinds.values()))
     columns: dict[str, Any] = {name: np.empty(method.n, kind) for name, kind in kinds.items()}
