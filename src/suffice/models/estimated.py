@@ -13,7 +13,7 @@ log-likelihood in what is kept, too (log-likelihood, deviance, Pearson's sum). A
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -53,7 +53,10 @@ def estimate_network(
     which statistics cannot give; `shared` has groups of nodes that share one parameter set."""
     dag, ties = sharing.shared_in(dag, shared) if shared else (dag, ())
     known = statistics.variables
-    check_spoken_of(statistics, dag.nodes, "graph", "rows")
+    if missing := [n for n in dag.nodes if n not in known]:
+        raise DataError(f"the statistics do not speak of {listing(missing)}, which the graph names{nearest(missing[0], known)}")
+    if not statistics.weight > 0:
+        raise DataError("there are no rows to learn from")
     if ties:
         statistics = sharing.agreeing(statistics, ties)
         known = statistics.variables
@@ -70,15 +73,6 @@ def estimate_network(
         info += f"; {statistics.suppression.in_words()}"
         note(f"{statistics.suppression.in_words()}: the parameters are those of the cells that are left")
     return kind.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
-
-
-def check_spoken_of(statistics: Statistics, nodes: Iterable[str], word: str, lines: str) -> None:
-    """Refuse statistics that lack nodes of a graph, or that are of nothing."""
-    if lacking := [n for n in nodes if n not in statistics.variables]:
-        hint = nearest(lacking[0], statistics.variables)
-        raise DataError(f"the statistics do not speak of {listing(lacking)}, which the {word} names{hint}")
-    if not statistics.weight > 0:
-        raise DataError(f"there are no {lines} to learn from")
 
 
 def estimated_nodes(

@@ -18,7 +18,7 @@ from suffice.basis.output.display import Rows, and_more
 from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, ModelError, quantity
+from suffice.errors import DataError, FitError, ModelError, listing, nearest, quantity
 from suffice.errors.remedies import FIRST_DIFFUSE, SEQUENCES
 from suffice.families import family_of
 from suffice.families.by_hand import ByHand
@@ -31,7 +31,7 @@ from suffice.graphs.lagged import relative_name, unrolled_name, variable_and_lag
 from suffice.graphs.template import Template, TemplateLike
 from suffice.incomplete.chains.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
-from suffice.models.estimated import check_spoken_of, estimated_nodes
+from suffice.models.estimated import estimated_nodes
 from suffice.models.parts.network_parts import NodeDistributions
 from suffice.models.parts.written import check_nodes, declared_variables, written_cpd
 from suffice.statistics import Statistics
@@ -237,7 +237,12 @@ def estimated_chain(
     statistics cannot give, those of regressions; `first` may have first slices that are given."""
     given: Mapping[str, Cpd] = first.cpds if isinstance(first, Given) else {}
     known = statistics.variables
-    check_spoken_of(statistics, [n for n in template.nodes if n not in (ready or {})], "template", "steps")
+    if lacking := [n for n in template.nodes if n not in known and n not in (ready or {})]:
+        raise DataError(
+            f"the statistics do not speak of {listing(lacking)}, which the template names{nearest(lacking[0], known)}"
+        )
+    if not statistics.weight > 0:
+        raise DataError("there are no steps to learn from")
     slice_ = {n: known[n] if n in known else (ready or {})[n].child for n in template.nodes}
     nodes: dict[str, tuple[Variable, list[Variable]]] = {
         key: (rename(slice_[name], key), [rename(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]])
@@ -278,5 +283,5 @@ def update_chain(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
     if isinstance(more, Sequences):
         declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
         more = gather_steps(more.with_variables({n: v for n, v in declared.items() if n in more.columns}), chain.template)
-    how: dict[str, Any] = {"bound": True, "first": chain.first_slices}
-    return estimated_chain(type(chain), chain.template, chain.statistics.decay(decay) + more, chain.prior, chain.estimate, **how)
+    all_of_them, begin = chain.statistics.decay(decay) + more, chain.first_slices
+    return estimated_chain(type(chain), chain.template, all_of_them, chain.prior, chain.estimate, bound=True, first=begin)

@@ -165,14 +165,6 @@ class PairFeatures:
             total[k] = of_numbers[row, self.labels[k]]
         return total
 
-    def of_numbers(self, w: Array) -> Array:
-        """The weights of numbers (numbers × labels)."""
-        result = np.zeros((len(self.numbers), self.n_labels))
-        for row, a in enumerate(self.numbers):
-            k = slice(self.first[a], self.first[a + 1])
-            result[row, self.labels[k]] = w[k]
-        return result
-
 
 def put_back(values: npt.NDArray[Any], order: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Values (first axis) that are in the order of a layout, of its places or sequences, as these stand in the block."""
@@ -193,7 +185,11 @@ def group_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array
 
 def number_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:
     """What numbers add to the score of each step; no rows if there are none."""
-    return block.numbers @ features.of_numbers(w) if features.numbers else np.zeros((0, features.n_labels))
+    weights = np.zeros((len(features.numbers), features.n_labels))
+    for row, a in enumerate(features.numbers):
+        k = slice(features.first[a], features.first[a + 1])
+        weights[row, features.labels[k]] = w[k]
+    return block.numbers @ weights if features.numbers else weights
 
 
 def step_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:

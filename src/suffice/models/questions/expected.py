@@ -232,8 +232,7 @@ def entropy_terms(p: NetworkParts, names: Iterable[str]) -> dict[str, EntropyTer
         boundary, summed = _surroundings(p, name, kept, before)
         if isinstance(p.variables[name], Finite):
             joint = marginal(p, [*sorted(boundary), name])
-            given = joint.sum(axis=-1, keepdims=True)
-            ratio = np.divide(joint, given, out=np.ones_like(joint), where=joint > 0)
+            ratio = np.divide(joint, joint.sum(axis=-1, keepdims=True), out=np.ones_like(joint), where=joint > 0)
             entropy = -float(np.sum(joint * np.log(ratio)))
         else:
             entropy = _number_entropy(p, name, boundary, summed)

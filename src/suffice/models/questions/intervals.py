@@ -85,8 +85,7 @@ def answer_with_interval(
     interval, error = quantiles(possible, tail)
     how = how_found(question, level, draws, draws - len(possible), error, redrawn.joint)
     if question.reals:
-        one = len(question.reals) == 1
-        return replace(point, mean_interval=Interval(*(end[0] if one else end for end in interval)), how=how)
+        return replace(point, mean_interval=Interval(*(end[0] if size == 1 else end for end in interval)), how=how)
     return replace(point, interval=Interval(*(end.reshape(point.probs.shape) for end in interval)), how=how)
 
 

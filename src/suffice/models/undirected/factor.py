@@ -148,8 +148,7 @@ def eliminate(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tup
     first = _without_new_edges(inside, len(part.variables)) or order.order.tolist()
     scopes = steps(inside, network.sizes[part.variables], first)
     scopes = [tuple(int(part.variables[v]) for v in scope) for scope in scopes]
-    logs = [LogFactor(tuple(number[n] for n in f.names), f.log[None]) for f in factors]
-    gone = Elimination(logs, scopes, network.sizes)
+    gone = Elimination([LogFactor(tuple(number[n] for n in f.names), f.log[None]) for f in factors], scopes, network.sizes)
     tables = {}
     for i, scope in enumerate(scopes):
         own = gone.product(i)[0]
