@@ -31,7 +31,7 @@ from suffice.families.conditional_gaussian import normal_entropy
 from suffice.families.protocol.family import Array, Cpd
 from suffice.models.parts.closed_forms import advising, as_closed_form, words
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.exact import reduce_network
+from suffice.models.questions.exact import above, reduce_network
 from suffice.numerics.exponential.normals.lines import ROUNDING
 from suffice.numerics.inference.finite.questions import posterior
 from suffice.statistics import Counts, Moments, Request
@@ -106,14 +106,14 @@ class Expected:
             expected = cpd.mean_of(d)[tuple(codes[:, place[v.name]] for v in cpd.finite_parents)]
             each.append(np.bincount(group, w * np.broadcast_to(expected, len(codes)), len(keys)))
         sums = np.array(each, np.float64).reshape(len(each), len(keys)).T
-        names = variables[: len(finite)], tuple(numbers)
-        return Moments(*names, keys, weight, mean, scatter, weight, None, left, tuple(derived), sums)
+        own = variables[: len(finite)]
+        return Moments(own, tuple(numbers), keys, weight, mean, scatter, weight, None, left, tuple(derived), sums)
 
     def _normals(self, numbers: Sequence[str]) -> Normals:
         """The numbers with their ancestors among numbers; all numbers of the network at once, where that is no effort."""
         if self._all is not None and set(numbers) <= set(self._all.numbers):
             return self._all
-        needed = set(numbers).union(*(self.p.dag.ancestors(n) for n in numbers))
+        needed = above(self.p.dag, numbers)
         return normals(self.p, [n for n in self._numbers if n in needed])
 
     @cached_property
@@ -130,7 +130,7 @@ class Expected:
 
     def _no_moments_error(self, numbers: Sequence[str], found: Normals, at: npt.NDArray[np.intp]) -> ModelError:
         """Which number has no mean or variance: the first on the way to those that are asked for."""
-        needed = set(numbers).union(*(self.p.dag.ancestors(n) for n in numbers))
+        needed = above(self.p.dag, numbers)
         for k, name in enumerate(found.numbers):
             means, variances = found.means[at, k], found.covariances[at, k, k]
             wrong = ~(np.isfinite(means) & np.isfinite(variances))

@@ -230,17 +230,15 @@ def _starts(question: Question, n: int, rng: np.random.Generator) -> list[GibbsS
             f"Gibbs sampling found no state to start from: none of {TRIES * FIRST:,} draws met the evidence "
             f"{in_words(question.evidence.given)}; it is impossible or very improbable; ask exactly, without a method"
         )
-    states = []
     likely, any_possible = rng.choice(FIRST, n, p=Weighted(log_weights).weights), np.flatnonzero(log_weights > -np.inf)
-    for i in np.where(np.arange(n) % 2, rng.choice(any_possible, n), likely):
-        codes, reals = np.zeros(len(compiled.finite), np.int64), np.zeros(len(compiled.reals))
-        for name, column in columns.items():
-            if name in compiled.index:
-                codes[compiled.index[name]] = column[i]
-            else:
-                reals[compiled.real_index[name]] = column[i]
-        states.append(GibbsState(codes, reals))
-    return states
+    some = np.where(np.arange(n) % 2, rng.choice(any_possible, n), likely)
+    codes, reals = np.zeros((n, len(compiled.finite)), np.int64), np.zeros((n, len(compiled.reals)))
+    for name, column in columns.items():
+        if name in compiled.index:
+            codes[:, compiled.index[name]] = column[some]
+        else:
+            reals[:, compiled.real_index[name]] = column[some]
+    return list(map(GibbsState, codes, reals))
 
 
 def _answer(

@@ -28,7 +28,7 @@ from suffice.errors.remedies import Remedy, argument, name_of
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, pick_codes
 from suffice.models.parts.closed_forms import NoFormula, advising
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.exact import reduce_network
+from suffice.models.questions.exact import above, reduce_network
 from suffice.models.rows import posteriors
 from suffice.models.rows.frames import Fill, checked_size, fill_frame, in_place, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen
@@ -328,8 +328,7 @@ def _numbers(bn: NetworkParts, name: str, rows: RowEvidence, moments: Array, uni
 def _refuse_mixture(bn: NetworkParts, name: str, rows: RowEvidence) -> None:
     """Refuse a number whose posterior may be a mixture: a finite parent of it, or of a number that tells of it, is not known."""
     below = [n for n in bn if name in bn.dag.ancestors(n) and is_seen(bn, n, rows).any()]
-    around = {name, *below}.union(*(bn.dag.ancestors(n) for n in (name, *below)))
-    numbers = [n for n in around if not isinstance(bn.variables[n], Finite)]
+    numbers = [n for n in above(bn.dag, (name, *below)) if not isinstance(bn.variables[n], Finite)]
     telling = [n for n in numbers if n in (name, *below) or not is_seen(bn, n, rows).all()]
     for parent in (v.name for n in sorted(telling) for v in bn[n].finite_parents):
         if not is_seen(bn, parent, rows).all():

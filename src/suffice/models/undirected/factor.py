@@ -146,8 +146,7 @@ def eliminate(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tup
         )
     inside, number = part.scopes(network), {n: i for i, n in enumerate(every)}
     first = _without_new_edges(inside, len(part.variables)) or order.order.tolist()
-    scopes = steps(inside, network.sizes[part.variables], first)
-    scopes = [tuple(int(part.variables[v]) for v in scope) for scope in scopes]
+    scopes = [tuple(int(part.variables[v]) for v in scope) for scope in steps(inside, network.sizes[part.variables], first)]
     gone = Elimination([LogFactor(tuple(number[n] for n in f.names), f.log[None]) for f in factors], scopes, network.sizes)
     tables = {}
     for i, scope in enumerate(scopes):
