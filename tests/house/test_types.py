@@ -178,7 +178,7 @@ RETURNS_ANY = {
     "facts for JSON": {"to_dict"},
     "of states a distribution, of numbers moments": {"stationary"},
     "keyed as the model was written: by names or by terms": {"by_term"},
-    "read by the library, whatever rows are": {"rows", "in_order"},
+    "read by the library, whatever rows are": {"in_order"},
 }  # fmt: skip
 """Methods that return an `Any`, by the reason."""
 

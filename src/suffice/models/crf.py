@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,10 +20,10 @@ from suffice.errors import DataError, ModelError, listing, note, whole
 from suffice.families.protocol.family import frame
 from suffice.models.chains.chain_answers import Decoded
 from suffice.models.linear_chain.features import PairFeatures
-from suffice.models.linear_chain.reading import Evaluation, LabelExplanation, LabelReading, LabelSteps, LabelWeights, explain_step
+from suffice.models.linear_chain.reading import Evaluation, LabelExplanation, LabelReading, LabelWeights, explain_step
 from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.models.linear_chain.windows import LinearChain
-from suffice.models.rows.frames import checked_size, code_table, column, table
+from suffice.models.rows.frames import checked_size, column, new_table, table
 from suffice.numerics.inference.finite.network import Array
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Crf:
     @property
     def transitions(self) -> Array:
         """The weight of each label (column) after each other (row); 0 where there is none, −inf where it is forbidden."""
-        return self._model.transitions.copy()
+        return self.features.transitions(self.weight_vector)
 
     @property
     def fit_info(self) -> str:
@@ -175,8 +175,7 @@ class Crf:
         return column(reading.sequences.source, self.label, reading.sequences.in_order(codes), self.labels)
 
     def _best(self, reading: LabelReading) -> npt.NDArray[np.int32]:
-        parts = reading.map(reading.steps.best, "finding best labels")
-        return np.concatenate([part.labels[0] for part in parts])
+        return np.concatenate([part.labels[0] for part in reading.map(reading.best, "finding best labels")])
 
     @one_blas_thread
     def predict_proba(self, sequences: Sequences | RowsLike) -> Any:
@@ -184,7 +183,7 @@ class Crf:
         reading = LabelReading.of(self._model, sequences)
         reading.tell_unknown()
         checked_size(reading.sequences.n_steps, len(self.labels))
-        probs = np.concatenate(list(reading.map(reading.steps.probabilities, "finding probabilities")))
+        probs = np.concatenate(list(reading.map(reading.probabilities, "finding probabilities")))
         return table(reading.sequences.source, list(self.labels), reading.sequences.in_order(probs.T).T)
 
     @one_blas_thread
@@ -192,7 +191,7 @@ class Crf:
         """p(label before, label | all else) at each row (rows × labels × labels); NaN at the first step of a sequence."""
         reading = LabelReading.of(self._model, sequences)
         checked_size(reading.sequences.n_steps, len(self.labels) ** 2)
-        probs = np.concatenate(list(reading.map(reading.steps.pair_probabilities, "finding probabilities")))
+        probs = np.concatenate(list(reading.map(reading.pair_probabilities, "finding probabilities")))
         return np.moveaxis(reading.sequences.in_order(np.moveaxis(probs, 0, -1)), -1, 0)
 
     @one_blas_thread
@@ -200,7 +199,7 @@ class Crf:
         """ln p(labels | all else) of each sequence; where labels are missing, of those that are there."""
         reading = LabelReading.of(self._model, sequences, labels=True)
         self._tell_strange(reading)
-        return np.concatenate(list(reading.map(reading.steps.log_prob, "finding probabilities")))
+        return np.concatenate(list(reading.map(reading.log_prob, "finding probabilities")))
 
     def log_likelihood(self, sequences: Sequences | RowsLike) -> float:
         """Σ ln p(labels | all else)."""
@@ -211,18 +210,17 @@ class Crf:
         """The k most probable labellings of each sequence, the best first, each with its ln p(labels | all else)."""
         n = whole(k, "the number of labellings", 1)
         reading = LabelReading.of(self._model, sequences)
-        parts = list(reading.map(partial(reading.steps.best, n=n, log_z=True), "finding best labels"))
+        parts = list(reading.map(partial(reading.best, n=n, log_z=True), "finding best labels"))
         labels = np.concatenate([p.labels for p in parts], axis=1)
         logs = np.concatenate([p.scores - p.log_z[:, None] for p in parts])
-        source = reading.sequences.source
-        own = [{self.label: (reading.sequences.in_order(codes), self.labels)} for codes in labels]
-        return tuple(Decoded(code_table(source, one), logs[:, r]) for r, one in enumerate(own))
+        frames = (new_table(reading.sequences.source, {self.label: self._column(reading, codes)}) for codes in labels)
+        return tuple(map(Decoded, frames, logs.T))
 
     @one_blas_thread
     def sample(self, sequences: Sequences | RowsLike, seed: int = 0) -> Any:
         """Labels drawn from p(labels | all else): a column, in the order of the rows."""
         reading = LabelReading.of(self._model, sequences)
-        step = partial(reading.steps.draw, seed=whole(seed, "a seed", 0))
+        step = partial(reading.draw, seed=whole(seed, "a seed", 0))
         return self._column(reading, np.concatenate(list(reading.map(step, "drawing labels"))))
 
     @one_blas_thread
@@ -231,22 +229,18 @@ class Crf:
         reading = LabelReading.of(self._model, sequences, labels=True)
         if not reading.sequences.missing[self.label] < reading.sequences.n_rows:
             raise DataError(f"every cell of the label {self.label!r} is missing: there is nothing to compare with")
-        self._tell_strange(reading)
-        labels = (*self.labels, *self._strange(reading))
+        labels = (*self.labels, *self._tell_strange(reading))
         tables = reading.tables.with_labels(labels, reading.sequences.schema)
-        true = np.concatenate(list(reading.map(LabelSteps(self._model, tables).labels, "reading labels")))
-        found = self._best(reading)
-        lengths = reading.sequences.lengths
-        return Evaluation.of(true.astype(np.int64), found.astype(np.int64), lengths, labels, len(self.labels))
+        true = np.concatenate(list(reading.map(replace(reading, tables=tables).labels, "reading labels")))
+        found = self._best(reading).astype(np.int64)
+        return Evaluation.of(true.astype(np.int64), found, reading.sequences.lengths, labels, len(self.labels))
 
-    def _strange(self, reading: LabelReading) -> list[str]:
-        """Labels of the data that the chain does not know."""
-        states = getattr(reading.sequences.schema[self.label], "states", ())
-        return [s for s in states if s not in self.labels]
-
-    def _tell_strange(self, reading: LabelReading) -> None:
-        if strange := self._strange(reading):
+    def _tell_strange(self, reading: LabelReading) -> list[str]:
+        """Labels of the data that the chain does not know: a note says so."""
+        strange = [s for s in getattr(reading.sequences.schema[self.label], "states", ()) if s not in self.labels]
+        if strange:
             note(f"the chain does not know the label{'s' if len(strange) > 1 else ''} {listing(strange)}: it never predicts it")
+        return strange
 
     @one_blas_thread
     def explain(self, sequences: Sequences | RowsLike, row: int) -> LabelExplanation:

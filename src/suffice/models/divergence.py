@@ -128,5 +128,4 @@ class BDe(Prior):
                 differing = sorted(set(known.states) ^ set(v.states))
                 raise FitError(f"the prior network and the data differ in the states of {v.name!r}: {differing[:8]}")
         own = tuple(k for v in family if isinstance(k := self.network.variables[v.name], Finite))
-        counts = Counts(own, self.ess * marginal(self.network, [v.name for v in family]))
-        return counts.recoded({v.name: v for v in family})
+        return Counts(own, self.ess * marginal(self.network, [v.name for v in family])).recoded({v.name: v for v in family})

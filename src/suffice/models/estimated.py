@@ -30,18 +30,8 @@ from suffice.families.gathering import gather
 from suffice.families.priors.priors import Node, Prior
 from suffice.families.protocol.family import Array, Cpd, Estimate
 from suffice.graphs import Dag
+from suffice.models.parts import sharing
 from suffice.models.parts.network_parts import NetworkParts, SomeNetwork
-from suffice.models.parts.sharing import (
-    StackedRows,
-    Tie,
-    agreeing,
-    from_pooled,
-    seen_together,
-    shared_in,
-    shared_in_words,
-    tied_prior,
-    with_shares,
-)
 from suffice.statistics import Statistics
 
 STEPS, SETTLED = 100, 1e-10
@@ -61,26 +51,24 @@ def estimate_network(
 ) -> SomeNetwork:
     """The network that statistics, a prior and a choice of point values make. `ready` has distributions of iterative families,
     which statistics cannot give; `shared` has groups of nodes that share one parameter set."""
-    dag, ties = shared_in(dag, shared) if shared else (dag, ())
+    dag, ties = sharing.shared_in(dag, shared) if shared else (dag, ())
     known = statistics.variables
-    missing = [n for n in dag.nodes if n not in known]
-    if missing:
+    if missing := [n for n in dag.nodes if n not in known]:
         raise DataError(f"the statistics do not speak of {listing(missing)}, which the graph names{nearest(missing[0], known)}")
     if not statistics.weight > 0:
         raise DataError("there are no rows to learn from")
     if ties:
-        statistics = agreeing(statistics, ties)
+        statistics = sharing.agreeing(statistics, ties)
         known = statistics.variables
     plain = [tie for tie in ties if tie.nodes[0] not in (ready or {})]
     variables = {n: known[n] for n in dag.nodes}
     if prior is not None and not bound:
         prior = prior.choose(variables, free_nodes(dag, variables, statistics, plain, ready or ()), statistics)
-        prior = (tied_prior(prior, tuple(plain)) if plain else prior).bind(variables, statistics)
-    together = seen_together(plain, statistics, variables) if plain else {}
+        prior = (sharing.tied_prior(prior, tuple(plain)) if plain else prior).bind(variables, statistics)
+    together = sharing.seen_together(plain, statistics, variables) if plain else {}
     nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
-    cpds, unspoken = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
-    by = "maximum likelihood" if len(unspoken) == len(cpds) or prior is None else f"posterior {type(how).__name__.lower()}"
-    info = f"fitted from {quantity(statistics.weight, 'row')}, {by}{shared_in_words(ties) if ties else ''}"
+    cpds, by = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
+    info = f"fitted from {quantity(statistics.weight, 'row')}, {by}{sharing.shared_in_words(ties) if ties else ''}"
     if statistics.suppression is not None:
         info += f"; {statistics.suppression.in_words()}"
         note(f"{statistics.suppression.in_words()}: the parameters are those of the cells that are left")
@@ -94,9 +82,9 @@ def estimated_nodes(
     how: Estimate,
     ready: Mapping[str, Cpd],
     together: Mapping[str, Any],
-) -> tuple[dict[str, Cpd], list[str]]:
-    """The distribution of each node, child and parents, that statistics and a bound prior give; and the nodes that the prior says
-    nothing about, which is noted. `together` has what tied nodes have seen."""
+) -> tuple[dict[str, Cpd], str]:
+    """The distribution of each node, child and parents, that statistics and a bound prior give, and in words what they are; nodes
+    that the prior says nothing about are noted. `together` has what tied nodes have seen."""
     cpds: dict[str, Cpd] = {}
     unspoken: list[str] = []
     for name, (child, parents) in nodes.items():
@@ -112,15 +100,16 @@ def estimated_nodes(
         cpds[name] = family.estimate(child, parents, seen, imagined, how)
     if unspoken:
         note(f"the prior says nothing about {listing(unspoken)}: fitted by maximum likelihood")
-    return cpds, unspoken
+    silent = prior is None or len(unspoken) == len(cpds)
+    return cpds, "maximum likelihood" if silent else f"posterior {type(how).__name__.lower()}"
 
 
 def free_nodes(
-    dag: Dag, variables: Mapping[str, Variable], statistics: Statistics, ties: Sequence[Tie], ready: Container[str] = ()
+    dag: Dag, variables: Mapping[str, Variable], statistics: Statistics, ties: Sequence[sharing.Tie], ready: Container[str] = ()
 ) -> Iterator[Node]:
     """The nodes by which a prior may choose its numbers, with what was seen of each; of a tie its first node, with all it saw."""
     statistics.require_all_cells("a prior that is chosen by its evidence")
-    together = seen_together(ties, statistics, variables)
+    together = sharing.seen_together(ties, statistics, variables)
     again = {node for tie in ties for node in tie.nodes[1:]}
     for name in dag.nodes:
         if name not in again and name not in ready:
@@ -129,7 +118,7 @@ def free_nodes(
             yield child, parents, seen
 
 
-def replace_cpds(bn: SomeNetwork, dag: Dag, cpds: Mapping[str, Cpd], ties: Sequence[Tie] = ()) -> SomeNetwork:
+def replace_cpds(bn: SomeNetwork, dag: Dag, cpds: Mapping[str, Cpd], ties: Sequence[sharing.Tie] = ()) -> SomeNetwork:
     """A network learned from incomplete rows with some of its distributions, and their edges, put in the place of others."""
     kept = {n: cpds.get(n) or bn[n] for n in dag.nodes}
     info = f"{bn.fit_info} with {listing(list(cpds))} as if without parents, whose regression was fitted by itself"
@@ -172,12 +161,12 @@ def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwo
     ready: dict[str, Cpd] = {}
     approximate: list[str] = []
     tied = {n: tie for tie in bn.ties for n in tie.nodes}
-    for tie in dict.fromkeys(tied.get(n) or Tie(((n, *bn.dag.parents(n)),)) for n in bn.regressions):
+    for tie in dict.fromkeys(tied.get(n) or sharing.Tie(((n, *bn.dag.parents(n)),)) for n in bn.regressions):
         first = bn[tie.nodes[0]]
         of_states = all(isinstance(v, Finite) for v in (first.child, *first.parent_variables))
         if first.family.normal or of_states:  # a statistic says all about it
             nodes = {n: (bn[n].child, bn[n].parent_variables) for n in tie.nodes}
-            ready |= from_pooled(tie, nodes, first.family, all_of_them, partial(refit, first))
+            ready |= sharing.from_pooled(tie, nodes, first.family, all_of_them, partial(refit, first))
         elif rows is None:
             raise needs_rows(first.child)
         else:
@@ -191,10 +180,10 @@ def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwo
     return estimate_network(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, shared=bn.shared)
 
 
-def _after_more_rows(bn: SomeNetwork, tie: Tie, rows: Any) -> dict[str, Cpd]:
+def _after_more_rows(bn: SomeNetwork, tie: sharing.Tie, rows: Any) -> dict[str, Cpd]:
     """The regression of a tie after the new rows of all its nodes. What the quadratic loses of the log-likelihood of the old
     rows is shared out evenly."""
-    old, stacked = {n: bn[n].fitted for n in tie.nodes}, StackedRows.of(rows, tie)
+    old, stacked = {n: bn[n].fitted for n in tie.nodes}, sharing.StackedRows.of(rows, tie)
     first: Any = bn[tie.nodes[0]]
     if first.fitted is not None:  # each node has the log-likelihood of its own rows
         first = replace(first, fitted=replace(first.fitted, log_likelihood=sum(f.log_likelihood for f in old.values())))
@@ -202,7 +191,7 @@ def _after_more_rows(bn: SomeNetwork, tie: Tie, rows: Any) -> dict[str, Cpd]:
     own = {n: done.rename(bn[n].child, bn[n].parent_variables) for n in tie.nodes}
     shares = {n: old[n].log_likelihood + new for n, new in stacked.log_likelihoods(own).items()}
     rest = (done.fitted.log_likelihood - sum(shares.values())) / len(shares)
-    return with_shares(own, {n: share + rest for n, share in shares.items()})
+    return sharing.with_shares(own, {n: share + rest for n, share in shares.items()})
 
 
 class Quadratic(NamedTuple):
@@ -306,8 +295,7 @@ def networks_at_draws(bn: SomeNetwork, n: int, seed: Any, *, every: bool = False
     for name in names:
         if name not in drawn and name not in bn.intervened:
             drawn[name] = bn[name].redraw(n, np.random.default_rng(own[first.get(name, name)]))
-    every_draw = ({name: drawn[name][i] if name in drawn else bn[name] for name in bn} for i in range(n))
-    return [bn.with_cpds(cpds) for cpds in every_draw]
+    return [bn.with_cpds({name: drawn[name][i] if name in drawn else bn[name] for name in bn}) for i in range(n)]
 
 
 def _without_posterior(bn: NetworkParts) -> tuple[list[str], str]:

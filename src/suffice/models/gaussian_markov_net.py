@@ -14,7 +14,6 @@ from suffice.basis.libraries import sc
 from suffice.basis.output.display import Rows, and_more
 from suffice.basis.pictures import Picture
 from suffice.basis.variables import Real
-from suffice.engines.scan import rows_with
 from suffice.errors import DataError, MissingCells, ModelError, nearest
 from suffice.families.by_hand import Gaussian
 from suffice.families.conditional_gaussian import LOG_2PI
@@ -23,7 +22,7 @@ from suffice.graphs import Graph
 from suffice.graphs.undirected import GraphLike, perfect_order
 from suffice.models.networks import BayesNet
 from suffice.models.undirected.covariances import Covariances, covariance_of, refuse_other_kinds, selected_precision
-from suffice.models.undirected.twin import Undirected, UndirectedParts
+from suffice.models.undirected.twin import Undirected
 from suffice.numerics.inference.finite.network import Array
 from suffice.numerics.inference.numbers.sparse_precision import SparsePrecision
 from suffice.statistics import Moments, Request, Statistics
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
 
 
-class GaussianMarkovNet(UndirectedParts, Undirected[BayesNet]):
+class GaussianMarkovNet(Undirected[BayesNet]):
     """A Gaussian Markov network. `fit` makes one from a `Graph` and real columns, `search` by `GraphicalLasso`; this makes one
     from numbers: the precision and the mean, in the order of the graph's nodes, which is that of their names.
 
@@ -51,6 +50,7 @@ class GaussianMarkovNet(UndirectedParts, Undirected[BayesNet]):
     """
 
     file_kind = "gaussian_markov_net"
+    _word = "graph"
     graph: Graph
     mean: Array
     """E x, in the order of `names`."""
@@ -159,10 +159,6 @@ class GaussianMarkovNet(UndirectedParts, Undirected[BayesNet]):
             return self.statistics
         return moments_of(self.names, data)
 
-    def rows(self, data: Any) -> Any:
-        """Data read with the variables of this network."""
-        return rows_with(data, self.variables, "graph")
-
     @property
     def deviance(self) -> float:
         """2 (log-likelihood of the complete graph − that of this one), on the rows it was fitted from.
@@ -170,8 +166,7 @@ class GaussianMarkovNet(UndirectedParts, Undirected[BayesNet]):
         Infinite where these are too few for a complete graph.
         """
         moments = self.summary().moments((), self.names)
-        S = covariance_of(moments)
-        sign, log_det = np.linalg.slogdet(S)
+        sign, log_det = np.linalg.slogdet(covariance_of(moments))
         if sign <= 0 or moments.total <= len(self.names):
             return float("inf")
         saturated = -0.5 * moments.total * (float(log_det) + len(self.names) * (1.0 + LOG_2PI))

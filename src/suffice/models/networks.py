@@ -235,8 +235,7 @@ class MarkovNet(MarkovParts, Undirected[BayesNet]):
             near, rest = near_net(self, names, given)
             if len(near) == len(self):
                 raise
-            answer = near.directed.query(targets, rest, **how)
-            return replace(answer, given=dict(given))
+            return replace(near.directed.query(targets, rest, **how), given=dict(given))
 
     def marginals(self, given: Given = None, *, method: Gibbs | None = None, seed: int = 0) -> Marginals:
         """p(x | given) of every node x, all at once; `method=Gibbs(10_000)` draws them, each with its standard error, where the

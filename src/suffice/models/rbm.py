@@ -80,8 +80,7 @@ class RBM(Tabular):
         if not (spread > 0).all():
             raise ModelError("the scales of a machine are positive numbers")
         self._columns = columns.rescale(middle, spread)
-        start = None if base is None else _numbers(base, (n,), "base")
-        self._machine = Machine(columns.units, W, a, c, start)
+        self._machine = Machine(columns.units, W, a, c, None if base is None else _numbers(base, (n,), "base"))
         self._fit_info = fit_info
 
     @property

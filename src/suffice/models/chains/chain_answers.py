@@ -24,16 +24,8 @@ from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import stationary
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import (
-    BlockAnswers,
-    Cells,
-    ChainReading,
-    StepNumbers,
-    join_parts,
-    plain_units,
-    state_posterior,
-)
-from suffice.models.rows.frames import checked_size, code_table, table
+from suffice.models.chains.chain_reading import BlockAnswers, Cells, ChainReading, StepNumbers, plain_units, state_posterior
+from suffice.models.rows.frames import checked_size, column, new_table, table
 
 Codes = npt.NDArray[np.int32]
 
@@ -48,17 +40,27 @@ def posterior_step(reading: ChainReading, level: float | None, names: Sequence[s
 
 
 def answers(
-    reading: ChainReading, level: float | None = None, names: Sequence[str] | None = None, *, smooth: bool
+    reading: ChainReading, level: float | None = None, names: Sequence[str] | None = None, *, smooth: bool, refuse: bool = False
 ) -> BlockAnswers:
-    """What is said of all steps, of these variables or all that are open, in the arrangement of the sequences."""
+    """What is said of all steps, of these variables or all that are open, in the arrangement of the sequences; with `refuse`,
+    impossible sequences are refused."""
     wanted = reading.open if names is None else tuple(names)
-    sizes: Any = [getattr(reading.chain.variables[n], "n_states", 4) for n in wanted]
-    checked_size(reading.sequences.n_steps, sum(sizes))
+    checked_size(reading.sequences.n_steps, sum([getattr(reading.chain.variables[n], "n_states", 4) for n in wanted]))
     step = posterior_step(reading, level, wanted, smooth=smooth)
     blocks = list(reading.map(step, "smoothing sequences" if smooth else "filtering sequences"))
     cells: Cells = {name: join_parts([b.cells[name] for b in blocks]) for name in blocks[0].cells}
     logs = np.concatenate([b.log_prob for b in blocks])
-    return BlockAnswers(0, cells, logs, within_sequences(reading.sequences.lengths, blocks))
+    lost = within_sequences(reading.sequences.lengths, blocks)
+    if refuse:
+        refuse_impossible(reading, logs, lost)
+    return BlockAnswers(0, cells, logs, lost)
+
+
+def join_parts(parts: list[Any]) -> Any:
+    if not isinstance(parts[0], StepNumbers):
+        return np.concatenate(parts, axis=1)
+    ends: list[Any] = [None if x[0] is None else np.concatenate(x) for x in zip(*parts, strict=True)]
+    return StepNumbers(*ends)
 
 
 def within_sequences(lengths: npt.NDArray[np.int64], blocks: Sequence[BlockAnswers]) -> npt.NDArray[np.int64]:
@@ -104,9 +106,7 @@ def posterior_frame(
     """The open cells of all rows as a frame; with `impossible`, those of sequences that cannot be have probabilities of 0."""
     level = None if interval is None else checked_level(interval)
     reading = ChainReading.of(chain, sequences)
-    found = answers(reading, level, smooth=smooth)
-    if not impossible:
-        refuse_impossible(reading, found.log_prob, found.impossible)
+    found = answers(reading, level, smooth=smooth, refuse=not impossible)
     names, values = columns_of(reading.chain, found.cells)
     if not names:
         raise ModelError("nothing of these sequences is hidden or missing: there is nothing to infer")
@@ -162,8 +162,7 @@ def decode(chain: ChainParts, sequences: Any, best: int) -> tuple[Decoded, ...]:
     if reading.numbers:
         if n > 1:
             raise ModelError("the best path of hidden numbers is one, their smoothed means; leave best out")
-        found = answers(reading, names=reading.numbers, smooth=True)
-        refuse_impossible(reading, found.log_prob, found.impossible)
+        found = answers(reading, names=reading.numbers, smooth=True, refuse=True)
         means = {name: own.mean for name, own in found.cells.items() if isinstance(own, StepNumbers)}
         frame = table(reading.sequences.source, list(means), reading.sequences.in_order(np.array(list(means.values()))).T)
         return (Decoded(frame, found.log_prob),)
@@ -171,7 +170,7 @@ def decode(chain: ChainParts, sequences: Any, best: int) -> tuple[Decoded, ...]:
         reading.layout.space.check_size("more than one best path")
     paths, logs = best_states(reading, n)
     refuse_impossible(reading, logs[:, 0])
-    return tuple(Decoded(code_frame(reading, {v: own[r] for v, own in paths.items()}), logs[:, r]) for r in range(n))
+    return tuple(Decoded(cell_frame(reading, {v: own[r] for v, own in paths.items()}), logs[:, r]) for r in range(n))
 
 
 def best_states(reading: ChainReading, n: int = 1) -> tuple[dict[str, Codes], Array]:
@@ -188,10 +187,13 @@ def best_log_prob(chain: ChainParts, sequences: Any) -> float:
     return weighted_sum(reading, best_states(reading)[1][:, 0])
 
 
-def code_frame(reading: ChainReading, codes: Mapping[str, npt.NDArray[Any]]) -> Any:
-    """Codes of states, −1 for none, as a frame of the input's kind with a column for each variable."""
-    states: Any = {n: reading.chain.variables[n] for n in codes}
-    return code_table(reading.sequences.source, {n: (reading.sequences.in_order(c), states[n].states) for n, c in codes.items()})
+def cell_frame(reading: ChainReading, cells: Mapping[str, npt.NDArray[Any]]) -> Any:
+    """Codes of states, −1 for none, and numbers as a frame of the input's kind with a column for each variable."""
+    rows, columns = reading.sequences, dict[str, Any]()
+    for name, values in cells.items():
+        own, variable = rows.in_order(values), reading.chain.variables[name]
+        columns[name] = column(rows.source, name, own, variable.states) if isinstance(variable, Finite) else own
+    return new_table(rows.source, columns)
 
 
 def posterior_decode(chain: ChainParts, sequences: Any) -> Any:
@@ -199,12 +201,10 @@ def posterior_decode(chain: ChainParts, sequences: Any) -> Any:
     reading = ChainReading.of(chain, sequences)
     if reading.numbers:
         raise ModelError("posterior_decode is of states, and the unknown variables are numbers: smooth gives their means")
-    finite = [n for n in reading.open if isinstance(chain.variables[n], Finite)]
-    if not finite:
+    if not (finite := [n for n in reading.open if isinstance(chain.variables[n], Finite)]):
         raise ModelError("no state of these sequences is hidden or missing")
-    found = answers(reading, names=finite, smooth=True)
-    refuse_impossible(reading, found.log_prob, found.impossible)
-    return code_frame(reading, {n: most_probable(p) for n, p in found.cells.items()})  # type: ignore[arg-type]
+    found = answers(reading, names=finite, smooth=True, refuse=True)
+    return cell_frame(reading, {n: most_probable(p) for n, p in found.cells.items()})  # type: ignore[arg-type]
 
 
 def most_probable(probs: Array) -> npt.NDArray[np.int64]:
@@ -217,8 +217,7 @@ def stationary_distribution(chain: ChainParts) -> Any:
     """The distribution that the transition of the variables with lags keeps."""
     template = chain.template
     carried = [n for n in template.nodes if any(k for p in template.parents(n) for _, k in [variable_and_lag(p)])]
-    names = [*dict.fromkeys([*carried, *(n for n in template.lags)])]
-    if not names:
+    if not (names := [*dict.fromkeys([*carried, *(n for n in template.lags)])]):
         raise ModelError("this chain has no lags: its steps are independent, and nothing settles")
     if not all(isinstance(chain.variables[n], Finite) for n in names):
         from suffice.models.chains.linear_answers import settled_numbers
@@ -233,5 +232,4 @@ def stationary_distribution(chain: ChainParts) -> Any:
     finite = {v.name: v for node in tabled.values() for v in node.members}
     tables = FlatTables.of(list(finite.values()), [node.finite for node in tabled.values()])  # type: ignore[arg-type]
     theta = Theta.of(tabled, tables, {n: chain[n] for n in tabled}, lambda _, cpd: cpd)
-    layout = ChainLayout(space, tables, plain_units(own), (), frozenset(), stationary=True)
-    return stationary(layout.settling(theta))
+    return stationary(ChainLayout(space, tables, plain_units(own), (), frozenset(), stationary=True).settling(theta))

@@ -30,18 +30,9 @@ from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_rows import ChainRows
 from suffice.incomplete.components import NodeFamily
 from suffice.incomplete.first_slices import Stationary
-from suffice.models.chains.chain_answers import columns_of, posterior_step, refuse_impossible, within_sequences
-from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import (
-    BlockAnswers,
-    Cells,
-    ChainReading,
-    KnownAhead,
-    MixtureOfNumbers,
-    StepNumbers,
-    chain_phases,
-    join_parts,
-)
+from suffice.models.chains.chain_answers import columns_of, join_parts, posterior_step, refuse_impossible, within_sequences
+from suffice.models.chains.chain_parts import ChainParts, chain_phases
+from suffice.models.chains.chain_reading import BlockAnswers, Cells, ChainReading, KnownAhead, MixtureOfNumbers, StepNumbers
 from suffice.models.rows.frames import new_table
 from suffice.numerics.inference.finite.network import Array, Ints
 
@@ -96,14 +87,12 @@ def _numbers_ahead(
     if reading.numbers or not (reading.states or drawn):
         return None
     for name in known.shown:
-        unknown = [base for p in chain.template.parents(name) for base, _ in [variable_and_lag(p)] if base in ahead]
-        if unknown:
+        if unknown := [base for p in chain.template.parents(name) for base, _ in [variable_and_lag(p)] if base in ahead]:
             raise DataError(
                 f"{argument('given')} has {name!r}, which depends on {listing(unknown)}: where numbers bear on later steps, it "
                 "can have inputs only; leave it out"
             )
-    leaves = [p.nodes[n] for p in phases for n in ahead if n not in reading.states]
-    drawn = drawn or any(node.iterative for node in leaves)
+    drawn = drawn or any(p.nodes[n].iterative for p in phases for n in ahead if n not in reading.states)
     step = NumbersAhead(reading, known, level, tuple(n for n in chain.variables if n in ahead), drawn, seed)
     if drawn:
         note(f"{listing(sorted(numbers))} ahead has no closed form: the forecast is of {DRAWS:,} draws (seed {seed})")

@@ -29,6 +29,7 @@ from suffice.families.priors.priors import Prior
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name, variable_and_lag
 from suffice.graphs.template import Template, TemplateLike
+from suffice.incomplete.chains.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
 from suffice.models.estimated import estimated_nodes
 from suffice.models.parts.network_parts import NodeDistributions
@@ -72,7 +73,6 @@ class ChainParts(NodeDistributions):
             cpds = {**cpds, **nodes_given(how, graph)}
         wanted = parameter_names(graph, how, cpds)
         check_nodes(cpds, known, wanted, "template")
-        bound: dict[str, Cpd] = {}
         for name in (n for n in graph.topological_order if n not in known):  # a Gaussian is Real without saying, and so on
             own = next((k for k in wanted if k != name and k.startswith(f"{name}[")), name)
             given = cpds[own if own in cpds else name]
@@ -86,9 +86,10 @@ class ChainParts(NodeDistributions):
         every = {
             relative_name(n, k): rename(v, relative_name(n, k)) for n, v in known.items() for k in (0, *graph.lags.get(n, ()))
         }
-        for name, (base, parents) in wanted.items():
-            spoken = {**every, name: rename(known[base], name)}
-            bound[name] = written_cpd(name, cpds[name], parents, spoken)
+        bound = {
+            name: written_cpd(name, cpds[name], parents, {**every, name: rename(known[base], name)})
+            for name, (base, parents) in wanted.items()
+        }
         vars(self).update(vars(self.of(graph, {n: known[n] for n in graph.nodes}, bound, first_slices=how)))
 
     @classmethod
@@ -213,6 +214,11 @@ def nodes_given(first: Given, template: Template) -> dict[str, Any]:
     return result
 
 
+def chain_phases(chain: ChainParts) -> tuple[Phase, ...]:
+    families = {n: chain[n].family for n in chain.template.nodes if chain[n].is_regression}
+    return phases_of(chain.template, chain.variables, families)
+
+
 SomeChain = TypeVar("SomeChain", bound=ChainParts)
 
 
@@ -231,18 +237,17 @@ def estimated_chain(
     statistics cannot give, those of regressions; `first` may have first slices that are given."""
     given: Mapping[str, Cpd] = first.cpds if isinstance(first, Given) else {}
     known = statistics.variables
-    lacking = [n for n in template.nodes if n not in known and n not in (ready or {})]
-    if lacking:
+    if lacking := [n for n in template.nodes if n not in known and n not in (ready or {})]:
         raise DataError(
             f"the statistics do not speak of {listing(lacking)}, which the template names{nearest(lacking[0], known)}"
         )
     if not statistics.weight > 0:
         raise DataError("there are no steps to learn from")
     slice_ = {n: known[n] if n in known else (ready or {})[n].child for n in template.nodes}
-    nodes: dict[str, tuple[Variable, list[Variable]]] = {}
-    for key, (name, parents) in parameter_names(template, Free()).items():
-        own = [rename(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]]
-        nodes[key] = rename(slice_[name], key), own
+    nodes: dict[str, tuple[Variable, list[Variable]]] = {
+        key: (rename(slice_[name], key), [rename(slice_[base], p) for p in parents for base, _ in [variable_and_lag(p)]])
+        for key, (name, parents) in parameter_names(template, Free()).items()
+    }
     variables = {v.name: v for child, own in nodes.values() for v in (child, *own)}
     for key, cpd in given.items():
         child, own = nodes[key]
@@ -255,8 +260,7 @@ def estimated_chain(
             (c, ps, statistics.answer(family_of(c, ps).needs(c, ps))) for n, (c, ps) in free.items() if n not in (ready or {})
         )
         prior = prior.choose(variables, seen, statistics).bind(variables, statistics)
-    cpds, unspoken = estimated_nodes(free, statistics, prior, how, ready or {}, {})
-    by = "maximum likelihood" if len(unspoken) == len(free) or prior is None else f"posterior {type(how).__name__.lower()}"
+    cpds, by = estimated_nodes(free, statistics, prior, how, ready or {}, {})
     info = f"fitted from {statistics.weight:,.10g} steps, {by}"
     fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": how, "fit_info": info}
     return kind.of(template, slice_, {**cpds, **given}, **fitted, first_slices=first)
@@ -271,8 +275,7 @@ def update_chain(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
         )
     if chain.statistics is None:
         raise ModelError(f"this chain keeps no statistics that steps could be added to ({chain.fit_info})")
-    regressions = [n for n in chain if chain[n].is_regression]
-    if regressions:
+    if regressions := [n for n in chain if chain[n].is_regression]:
         raise ModelError(f"{regressions[0]!r} is a regression, which needs all steps at once: call fit with all sequences")
     if not isinstance(more, (Sequences, Statistics)):
         raise DataError(f"a chain is updated by {SEQUENCES}, or by statistics")
@@ -280,6 +283,5 @@ def update_chain(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
     if isinstance(more, Sequences):
         declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
         more = gather_steps(more.with_variables({n: v for n, v in declared.items() if n in more.columns}), chain.template)
-    how: dict[str, Any] = {"bound": True, "first": chain.first_slices}
-    total = chain.statistics.decay(decay) + more
-    return estimated_chain(type(chain), chain.template, total, chain.prior, chain.estimate, **how)
+    all_of_them, begin = chain.statistics.decay(decay) + more, chain.first_slices
+    return estimated_chain(type(chain), chain.template, all_of_them, chain.prior, chain.estimate, bound=True, first=begin)

@@ -22,14 +22,14 @@ from suffice.engines.sequences.sequences import Sequences, sequences
 from suffice.errors import DataError, ModelError, listing, nearest, note
 from suffice.errors.remedies import FIRST_DIFFUSE, SEQUENCES, argument
 from suffice.families.protocol.family import Array
-from suffice.incomplete.chains.chain_states import Phase, StateSpace, parameter_nodes, phases_of, refuse_regressions, unknowns
+from suffice.incomplete.chains.chain_states import StateSpace, parameter_nodes, refuse_regressions, unknowns
 from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.linear_states import LinearSpace, linear_space
 from suffice.incomplete.chains.reduced_steps import ShownPart, child_numbers, child_states
 from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.first_slices import Diffuse, Stationary
 from suffice.incomplete.numbers.units import Units
-from suffice.models.chains.chain_parts import ChainParts
+from suffice.models.chains.chain_parts import ChainParts, chain_phases
 
 T = TypeVar("T")
 
@@ -67,8 +67,7 @@ class ChainReading:
                 raise DataError(f"the sequences have no column {name!r}, which the chain names{meant}")
             if spare:
                 note(f"the sequences have no column {name!r}: it is taken to be hidden; the chain does not use {listing(spare)}")
-        shown = [n for n in chain.variables if n in x.columns]
-        if not shown:
+        if not (shown := [n for n in chain.variables if n in x.columns]):
             raise DataError("the sequences have none of the chain's columns")
         rows = x.select(shown).with_variables({n: chain.variables[n] for n in shown})
         gaps = {n for n, m in rows.missing.items() if m}
@@ -82,8 +81,7 @@ class ChainReading:
         phases = chain_phases(chain)
         states, numbers = unknowns(phases, partly | (set(ahead) - last), finite)
         own = {chain.template.parameter_name(n, t): n for n, t in chain.template.first_nodes}
-        diffuse = isinstance(chain.first_slices, Diffuse)
-        anywhere = {key: name for key, name in own.items() if diffuse and key not in chain}
+        anywhere = {key: name for key, name in own.items() if isinstance(chain.first_slices, Diffuse) and key not in chain}
         space = linear_space(phases, chain.first_slices, states, numbers, incomplete, anywhere=anywhere)
         refuse_regressions(phases, incomplete, last - partly)
         if space is not None:
@@ -128,11 +126,6 @@ def _with_blank_columns(names: tuple[str, ...], step: Callable[[Block], Any], bl
     return step(replace(block, columns={**block.columns, **blank}))
 
 
-def chain_phases(chain: ChainParts) -> tuple[Phase, ...]:
-    families = {n: chain[n].family for n in chain.template.nodes if chain[n].is_regression}
-    return phases_of(chain.template, chain.variables, families)
-
-
 def plain_units(nodes: Any) -> Units:
     """Columns as they are."""
     members: dict[str, Variable] = {v.name: v for node in nodes.values() for v in node.members}
@@ -168,12 +161,11 @@ class KnownAhead:
     first: Mapping[int, int]
 
     @classmethod
-    def of(cls, chain: ChainParts, x: Any, given: Any, n: int) -> KnownAhead:
+    def of(cls, chain: ChainParts, x: Sequences, given: Any, n: int) -> KnownAhead:
         cells = {} if given is None else _encode_given(chain, x, given, n)
-        sizes = list(x.data.take(x.columns[:1]).map(_number_and_size))
-        starts = np.cumsum([0, *(size for _, size in sizes)]).tolist()
-        first = {number: start for (number, _), start in zip(sizes, starts, strict=False)}
-        return cls(n, cells, tuple(x.labels), first)
+        blocks = list(x.data.take(x.columns[:1]).map(attrgetter("number", "lengths")))
+        starts = np.cumsum([0, *(len(lengths) for _, lengths in blocks)]).tolist()
+        return cls(n, cells, tuple(x.labels), {number: start for (number, _), start in zip(blocks, starts, strict=False)})
 
     @property
     def shown(self) -> set[str]:
@@ -203,12 +195,10 @@ class KnownAhead:
         return replace(block, columns=columns, weight=weight, lengths=lengths, kept={})
 
 
-def _encode_given(chain: ChainParts, x: Any, given: Any, n: int) -> dict[str, dict[str, Column]]:
+def _encode_given(chain: ChainParts, x: Sequences, given: Any, n: int) -> dict[str, dict[str, Column]]:
     """What is known of the next steps, encoded as the chain's variables."""
-    by = x.by if isinstance(x, Sequences) else None
-    rows = sequences(given, by=by if by is not None and by in rows_of(given).columns else None)
-    unknown = [c for c in rows.columns if c not in chain.variables and c != (x.order if isinstance(x, Sequences) else None)]
-    if unknown:
+    rows = sequences(given, by=x.by if x.by is not None and x.by in rows_of(given).columns else None)
+    if unknown := [c for c in rows.columns if c not in chain.variables and c != x.order]:
         raise DataError(
             f"{GIVEN} has a column {unknown[0]!r}, which the chain does not name{nearest(unknown[0], chain.variables)}"
         )
@@ -226,10 +216,6 @@ def _encode_given(chain: ChainParts, x: Any, given: Any, n: int) -> dict[str, di
     parts = list(rows.data.map(attrgetter("columns")))
     columns = {c: np.concatenate([p[c] for p in parts]) for c in rows.columns}
     return {label: {c: cells[i * n : (i + 1) * n] for c, cells in columns.items()} for i, label in enumerate(labels)}
-
-
-def _number_and_size(block: Block) -> tuple[int, int]:
-    return block.number, 0 if block.lengths is None else len(block.lengths)
 
 
 NEWTON, HALVINGS = 16, 80
@@ -348,10 +334,3 @@ def shown_cell(
         if ends is not None and level is not None:
             ends[0][some], ends[1][some] = values.interval(level)
     return StepNumbers(mean, sd, *(ends or (None, None)))
-
-
-def join_parts(parts: list[Any]) -> Any:
-    if not isinstance(parts[0], StepNumbers):
-        return np.concatenate(parts, axis=1)
-    ends: list[Any] = [None if x[0] is None else np.concatenate(x) for x in zip(*parts, strict=True)]
-    return StepNumbers(*ends)

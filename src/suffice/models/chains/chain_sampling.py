@@ -8,7 +8,6 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.basis.libraries import pa
 from suffice.basis.variables import Count, Finite
@@ -20,12 +19,10 @@ from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_batches import Match
 from suffice.incomplete.chains.reduced_steps import ShownPart, child_numbers, child_states
 from suffice.incomplete.first_slices import Stationary
-from suffice.models.chains.chain_answers import answers, most_probable, refuse_impossible
+from suffice.models.chains.chain_answers import answers, cell_frame, most_probable
 from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import ChainReading, StepNumbers, refuse_diffuse
-from suffice.models.rows.frames import MAX_BYTES, Fill, arrow_columns, code_table, fill_frame, is_held, new_table
-
-Column = npt.NDArray[Any]
+from suffice.models.chains.chain_reading import ChainReading, Column, StepNumbers, refuse_diffuse
+from suffice.models.rows.frames import MAX_BYTES, Fill, arrow_columns, fill_frame, is_held
 
 
 def sample(chain: ChainParts, n: Any, length: Any, seed: int | None) -> Any:
@@ -35,8 +32,7 @@ def sample(chain: ChainParts, n: Any, length: Any, seed: int | None) -> Any:
     if length is None:
         raise ModelError("sample needs the number of steps of a sequence: sample(n, length=100)")
     length = whole(length, "the length of a sequence", 1, ModelError)
-    size = 8 * n * length * (len(chain.variables) + 2)
-    if size > MAX_BYTES:
+    if (size := 8 * n * length * (len(chain.variables) + 2)) > MAX_BYTES:
         raise TooLarge(f"{n:,} sequences of {length:,} steps need {bytes_in_words(size)}; draw them in parts with several seeds")
     rng = np.random.default_rng(None if seed is None else whole(seed, "a seed", 0, ModelError))
     drawn = {name: np.empty((n, length), np.int64 if isinstance(v, Finite) else float) for name, v in chain.variables.items()}
@@ -73,8 +69,7 @@ def _draw_cells(reading: ChainReading, seed: tuple[int, ...], block: Block) -> d
     if reading.numbers:
         from suffice.models.chains.linear_answers import draw_numbers
 
-        drawn: dict[str, Column] = draw_numbers(reading, block, rng)
-        return drawn
+        return draw_numbers(reading, block, rng)
     drawn_states, parts = reading.layout.rows(block).draw_paths(reading.theta, rng)
     numbers, result = _unknown_numbers(parts, block.n_rows, rng), dict[str, Column]()
     for name in reading.open:
@@ -124,24 +119,13 @@ def sample_given(chain: ChainParts, sequences: Any, n: Any, seed: int | None) ->
     reading = ChainReading.of(chain, sequences)
     if not reading.open:
         raise ModelError("nothing of these sequences is hidden or missing: there is nothing to draw")
-    refuse_impossible(reading, answers(reading, names=(), smooth=False).log_prob)
-    return [_frame(reading, _draw_paths(reading, (seed, i))) for i in range(n)]
+    answers(reading, names=(), smooth=False, refuse=True)
+    return [cell_frame(reading, _draw_paths(reading, (seed, i))) for i in range(n)]
 
 
 def _draw_paths(reading: ChainReading, seed: tuple[int, ...]) -> dict[str, Column]:
     parts = list(reading.map(partial(_draw_cells, reading, seed), "drawing paths"))
-    return {name: reading.sequences.in_order(np.concatenate([p[name] for p in parts])) for name in parts[0]}
-
-
-def _frame(reading: ChainReading, cells: Mapping[str, Column]) -> Any:
-    states: Any = reading.chain.variables
-    finite = {n: (c, states[n].states) for n, c in cells.items() if isinstance(states[n], Finite)}
-    numbers = {n: c for n, c in cells.items() if n not in finite}
-    source = reading.sequences.source
-    coded = code_table(source, finite)
-    if not numbers:
-        return coded
-    return new_table(source, {n: coded[n] if n in finite else numbers[n] for n in cells})
+    return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
 
 
 def impute(chain: ChainParts, sequences: Any, draws: Any, seed: int) -> Any:
@@ -154,14 +138,13 @@ def impute(chain: ChainParts, sequences: Any, draws: Any, seed: int) -> Any:
         rows = pa.table({n: pa.chunked_array([p[n] for p in cells]) for n in data.columns})
     if draws is not None:
         n = whole(draws, "the number of draws", 1, ModelError)
-        refuse_impossible(reading, answers(reading, names=(), smooth=False).log_prob)
+        answers(reading, names=(), smooth=False, refuse=True)
         return [
             fill_frame(rows, _fills(reading, _draw_paths(reading, (whole(seed, "a seed", 0, ModelError), i)))) for i in range(n)
         ]
-    found = answers(reading, smooth=True)
-    refuse_impossible(reading, found.log_prob, found.impossible)
+    found = answers(reading, smooth=True, refuse=True)
     likely = {n: most_probable(c) if not isinstance(c, StepNumbers) else c.mean for n, c in found.cells.items()}
-    return fill_frame(rows, _fills(reading, {n: reading.sequences.in_order(c) for n, c in likely.items()}))
+    return fill_frame(rows, _fills(reading, likely))
 
 
 def _missing_cells(names: tuple[str, ...], block: Block) -> dict[str, Column]:
@@ -179,5 +162,6 @@ def _fills(reading: ChainReading, cells: Mapping[str, Column]) -> dict[str, Fill
         if isinstance(v, Finite) and v.cuts is not None:
             note(f"{name!r}: known to the chain in bins only, and a bin is not a number; missing cells there stay missing")
             continue
-        result[name] = Fill(name, lost, cells[name][lost], v.states if isinstance(v, Finite) else None)
+        values = reading.sequences.in_order(cells[name])[lost]
+        result[name] = Fill(name, lost, values, v.states if isinstance(v, Finite) else None)
     return result

@@ -131,8 +131,7 @@ def _block(reading: ChainReading, rows: tuple[Mapping[str, Cell], ...]) -> Block
     """The last rows as a sequence: as many as make the phase of the last of them right."""
     columns: dict[str, npt.NDArray[Any]] = {}
     for name in reading.layout.shown:
-        v = reading.chain.variables[name]
-        dtype: np.dtype[Any] = np.dtype(np.uint32 if isinstance(v, Finite) else np.float64)
+        dtype: np.dtype[Any] = np.dtype(np.uint32 if isinstance(reading.chain.variables[name], Finite) else np.float64)
         columns[name] = np.array([row.get(name, missing_in(dtype)) for row in rows], dtype)
     return Block(columns, lengths=np.array([len(rows)]))
 

@@ -25,8 +25,8 @@ from suffice.incomplete.chains.linear_states import LinearSpace, LinearTerm, nam
 from suffice.incomplete.chains.reduced_steps import ShownPart
 from suffice.incomplete.components import Line, Theta
 from suffice.incomplete.numbers.units import Units, columns_below, with_hidden
-from suffice.models.chains.chain_parts import ChainParts
-from suffice.models.chains.chain_reading import BlockAnswers, Cells, ChainReading, StepNumbers, chain_phases, shown_cell
+from suffice.models.chains.chain_parts import ChainParts, chain_phases
+from suffice.models.chains.chain_reading import BlockAnswers, Cells, ChainReading, StepNumbers, shown_cell
 from suffice.models.questions.mixture import Mixture, NormalParts
 from suffice.numerics.inference.chains.linear.gaussian import draw_states, filter_states, smooth_states
 from suffice.numerics.inference.finite.network import Array, Ints
@@ -86,13 +86,13 @@ def _normal_numbers(mean: Array, sd: Array, level: float | None) -> StepNumbers:
     return StepNumbers(mean, sd, mean - half, mean + half)
 
 
-def draw_numbers(reading: ChainReading, block: Block, rng: np.random.Generator) -> dict[str, Array]:
+def draw_numbers(reading: ChainReading, block: Block, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
     """One draw of the unknown numbers and of the numbers that depend on them, given all that the sequences of a block show; seen
     cells are as they are. A cell that depends on no unknown number, and is missing, is left missing."""
     rows, theta = linear_rows(reading, block)
     steps, units = rows.steps(theta), rows.layout.units
     z = draw_states(steps, rng.standard_normal((1, rows.n_steps, steps.m + steps.y.shape[1])))[0]
-    result: dict[str, Array] = {}
+    result: dict[str, npt.NDArray[Any]] = {}
     for name in (n for n in reading.open if n in rows.space.unknown or n in rows.space.outputs):
         own = block.columns.get(name)
         if name in rows.space.unknown:
@@ -119,8 +119,7 @@ def settled_numbers(chain: ChainParts) -> SettledNumbers:
     """What the transition of numbers settles to."""
     phases = chain_phases(chain)
     numbers = names_in_state(phases)
-    finite = [n for n in numbers if isinstance(chain.variables[n], Finite)]
-    if finite:
+    if finite := [n for n in numbers if isinstance(chain.variables[n], Finite)]:
         raise ModelError(f"{listing(finite)} and numbers bear on later steps together: what they settle to has no closed form")
     space = LinearSpace.of(phases, numbers, settles=True)
     mean, covariance = stationary_moments(space, {n: Line.of(chain[n]) for n in space.unknown})
@@ -145,8 +144,7 @@ def linear_rows(reading: ChainReading, block: Block, units: Units | None = None)
 def rest_of(reading: ChainReading) -> ChainLayout | None:
     """The chain's nodes that speak of no unknown number, if there are any."""
     rest = replace(reading.layout, counted=frozenset(_touching(reading)), stationary=False)
-    some = any(rest.emitting_nodes(p, by_table=by_table) for p in rest.phases for by_table in (True, False))
-    return rest if some else None
+    return rest if any(rest.emitting_nodes(p, by_table=by_table) for p in rest.phases for by_table in (True, False)) else None
 
 
 def missing_outputs(
@@ -224,10 +222,8 @@ def filter_on(reading: ChainReading, block: Block, before: Any) -> tuple[float, 
     """ln p of the last row of a block, the filter after it, and what that says of each unknown number."""
     rows, theta = linear_rows(reading, block, _under_all_names(reading, Units({}, {}, {}, {}, {}, {})))  # as they are
     steps = rows.steps(theta)
-    last = slice(-1, None)
-    rows_of_last = {name: getattr(steps, name)[last] for name in ("codes", "y", "f_steps", "output_codes")}
-    one = replace(steps, starts=np.array([0, 1]), **rows_of_last)
-    found = filter_states(one, before)
+    last = {name: getattr(steps, name)[-1:] for name in ("codes", "y", "f_steps", "output_codes")}
+    found = filter_states(replace(steps, starts=np.array([0, 1]), **last), before)
     answer = {}
     for name in reading.numbers:
         i = rows.space.place[name, 0]

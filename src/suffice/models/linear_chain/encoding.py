@@ -40,7 +40,8 @@ class EncodedBlock:
 
     def renumber(self, number: Ints) -> EncodedBlock:
         """With other numbers of attributes, without those that have none."""
-        return replace(self, attributes=_narrow(self.attributes.renumber(number)))
+        attributes = self.attributes.renumber(number)
+        return replace(self, attributes=attributes._replace(items=attributes.items.astype(np.int32)))
 
     @property
     def n_bytes(self) -> int:
@@ -70,7 +71,7 @@ def encode_block(block: Block, tables: Tables, sequences: npt.NDArray[np.bool_] 
     return EncodedBlock(
         layout,
         np.array(groups, np.int32).reshape(len(groups), len(place)),
-        _narrow(_after(parts)),
+        _after(parts),
         np.ascontiguousarray(np.nan_to_num(np.array(numbers, np.float64).reshape(len(numbers), len(place)).T[layout.order])),
         np.asarray(label[layout.order], np.int32),
         weights,
@@ -136,14 +137,9 @@ def distinct(columns: Sequence[Ints], sizes: Sequence[int], n: int) -> tuple[Int
 
 def _after(parts: Sequence[Ragged]) -> Ragged:
     """The things of one part after those of another."""
-    if not parts:
-        return Ragged(np.zeros(1, np.int64), np.zeros(0, np.int64))
-    starts = np.concatenate([[0], np.cumsum(np.concatenate([p.sizes for p in parts]))]).astype(np.int64)
-    return Ragged(starts, np.concatenate([p.items for p in parts]))
-
-
-def _narrow(attributes: Ragged) -> Ragged:
-    return Ragged(attributes.starts, attributes.items.astype(np.int32))
+    none = np.zeros(0, np.int64)
+    starts = np.concatenate([[0], np.cumsum(np.concatenate([none, *(p.sizes for p in parts)]))]).astype(np.int64)
+    return Ragged(starts, np.concatenate([none, *(p.items for p in parts)]).astype(np.int32))
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +175,7 @@ def pair_counts(block: EncodedBlock, n_attributes: int, n_labels: int, numbers: 
     L, seen = n_labels, block.labels >= 0
     weights = np.ones(block.n_steps) if block.weights is None else block.weights
     flat = (block.groups.astype(np.int64) * L + block.labels)[:, seen].reshape(-1)
-    n_groups = len(block.attributes.starts) - 1
-    together = np.bincount(flat, np.tile(weights[seen], len(block.groups)), n_groups * L)
+    together = np.bincount(flat, np.tile(weights[seen], len(block.groups)), L * (len(block.attributes.starts) - 1))
     which = np.flatnonzero(together)
     some = block.attributes.take(which // L)
     keys = [some.items.astype(np.int64) * L + np.repeat(which % L, some.sizes)]
@@ -238,8 +233,7 @@ def split_by_labels(block: Block, tables: Tables) -> tuple[EncodedBlock, Encoded
     sequence without a label tells nothing of labels given all else: it is left out."""
     lengths = _lengths(block)
     there = _labels(block.columns[tables.label], tables) >= 0
-    starts = np.cumsum(lengths) - lengths
-    n_seen = np.add.reduceat(there, starts, dtype=np.int64) if len(lengths) else np.zeros(0, np.int64)
+    n_seen = np.add.reduceat(there, np.cumsum(lengths) - lengths, dtype=np.int64) if len(lengths) else np.zeros(0, np.int64)
     whole, partly = n_seen == lengths, (n_seen > 0) & (n_seen < lengths)
     tally = (int((n_seen == 0).sum()), int((lengths - n_seen)[partly].sum()), int(partly.sum()))
     if whole.all():

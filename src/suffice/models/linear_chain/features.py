@@ -75,8 +75,7 @@ class PairFeatures:
             sum_groups(block.groups, part.begin, steps, by_group)
             of_numbers += block.numbers[part.places].T @ steps
             pairs += found.pairs
-        own = self.by_weight(block, by_group, of_numbers)
-        return LabelTerms(log_z, np.concatenate([own, pairs[self.before, self.after]]))
+        return LabelTerms(log_z, np.concatenate([self.by_weight(block, by_group, of_numbers), pairs[self.before, self.after]]))
 
     def contributions(
         self, vocabulary: Vocabulary, w: Array, attributes: tuple[Attributes, Attributes], around: tuple[int, ...]
@@ -127,8 +126,8 @@ class PairFeatures:
         T = self.transitions(w)
         if n == 1:
             found = most_probable(self, w, block, T)
-            return found.labels[None], in_sequences(block, found.scores)[:, None]
-        return best_paths(conditional.state_steps(in_rows(block, step_scores(self, w, block)), T, lengths), n)
+            return found.labels[None], put_back(found.scores, block.layout.sequences)[:, None]
+        return best_paths(conditional.state_steps(put_back(step_scores(self, w, block), block.layout.order), T, lengths), n)
 
     def draw(self, w: Array, block: EncodedBlock, uniforms: Array) -> npt.NDArray[Any]:
         """A label of each place, drawn from p(labels | all else)."""
@@ -166,26 +165,11 @@ class PairFeatures:
             total[k] = of_numbers[row, self.labels[k]]
         return total
 
-    def of_numbers(self, w: Array) -> Array:
-        """The weights of numbers (numbers × labels)."""
-        result = np.zeros((len(self.numbers), self.n_labels))
-        for row, a in enumerate(self.numbers):
-            k = slice(self.first[a], self.first[a + 1])
-            result[row, self.labels[k]] = w[k]
-        return result
 
-
-def in_rows(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values of places (first axis) in the order of the block's rows."""
+def put_back(values: npt.NDArray[Any], order: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Values (first axis) that are in the order of a layout, of its places or sequences, as these stand in the block."""
     result = np.empty_like(values)
-    result[block.layout.order] = values
-    return result
-
-
-def in_sequences(block: EncodedBlock, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Values of sequences (first axis) in their order."""
-    result = np.empty_like(values)
-    result[block.layout.sequences] = values
+    result[order] = values
     return result
 
 
@@ -201,7 +185,11 @@ def group_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array
 
 def number_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:
     """What numbers add to the score of each step; no rows if there are none."""
-    return block.numbers @ features.of_numbers(w) if features.numbers else np.zeros((0, features.n_labels))
+    weights = np.zeros((len(features.numbers), features.n_labels))
+    for row, a in enumerate(features.numbers):
+        k = slice(features.first[a], features.first[a + 1])
+        weights[row, features.labels[k]] = w[k]
+    return block.numbers @ weights if features.numbers else weights
 
 
 def step_scores(features: PairFeatures, w: Array, block: EncodedBlock) -> Array:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,7 +20,7 @@ from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, listing, nearest, note
 from suffice.families.protocol.family import frame
 from suffice.models.linear_chain.encoding import EncodedBlock, encode_block
-from suffice.models.linear_chain.features import Attributes, PairFeatures, in_rows, in_sequences
+from suffice.models.linear_chain.features import Attributes, PairFeatures, put_back
 from suffice.models.linear_chain.vocabulary import Tables, Vocabulary
 from suffice.numerics.inference.finite.network import Array, Ints
 
@@ -35,14 +35,18 @@ class LabelWeights:
     features: PairFeatures
     weights: Array
 
-    @cached_property
-    def transitions(self) -> Array:
-        return self.features.transitions(self.weights)
+
+class Best(NamedTuple):
+    """The best labels of steps (rank × step), their scores, and log Z (sequence × rank; sequence)."""
+
+    labels: npt.NDArray[np.int32]
+    scores: Array
+    log_z: Array
 
 
 @dataclass(frozen=True, eq=False)
 class LabelReading:
-    """Sequences and the weights that are asked about them."""
+    """Sequences and the weights that are asked about them, and what is said of the labels of a block of them."""
 
     model: LabelWeights
     sequences: Sequences
@@ -50,14 +54,24 @@ class LabelReading:
 
     @classmethod
     def of(cls, model: LabelWeights, x: Any, *, labels: bool = False) -> LabelReading:
-        """Sequences read with the columns of a chain, and with the labels that they have if these are asked about."""
-        rows = read_columns(model.vocabulary, x, labels=labels)
-        model.features.check_lengths(model.vocabulary, rows)
-        return cls(model, rows, Tables.of(model.vocabulary, rows.schema))
+        """Sequences read with the columns of a chain, of the kinds that it knows, and with the labels that they have if these are
+        asked about."""
+        vocabulary, rows = model.vocabulary, checked_sequences(x)
+        chain = vocabulary.chain
+        wanted = (*chain.columns, *([chain.label] if labels else []))
+        for name in wanted:
+            if name not in rows.columns:
+                raise DataError(f"the sequences have no column {name!r}, which the chain reads{nearest(name, rows.columns)}")
+        read = zip(chain.places, vocabulary.values, strict=True)
+        kinds: dict[str, Any] = {p.column.source: Real if v is None else Finite for p, v in read}
+        kinds |= {chain.label: Finite} if labels else {}
+        rows = as_kinds(rows.select(wanted or rows.columns[:1]), kinds)
+        model.features.check_lengths(vocabulary, rows)
+        return cls(model, rows, Tables.of(vocabulary, rows.schema))
 
-    @property
-    def steps(self) -> LabelSteps:
-        return LabelSteps(self.model, self.tables)
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels with the steps of a reading: how blocks are read, without the sequences themselves."""
+        return {**vars(self), "sequences": None}
 
     def map(self, step: Callable[[Block], T], what: str) -> Iterator[T]:
         """What a step makes of each block of whole sequences."""
@@ -69,26 +83,49 @@ class LabelReading:
         places = [p for p, values in known if values is not None]
         counts = self.sequences.data.fold(partial(_count_unknown, self.tables, [p.pairs for p in places])).tolist()
         by_name = {p.name: n for p, n in sorted(zip(places, counts, strict=True), key=lambda pair: not pair[0].pairs)}
-        found = [f"{name} {by_name[name]:,}" for name in dict.fromkeys(p.name for p in places) if by_name[name]]
-        if found:
+        if found := [f"{name} {by_name[name]:,}" for name in dict.fromkeys(p.name for p in places) if by_name[name]]:
             note(
                 f"cells that training never saw, or too seldom, are ignored: {listing(found, style='str')}, "
                 f"of {self.sequences.n_steps:,} steps"
             )
 
+    def encode(self, block: Block) -> EncodedBlock:
+        return encode_block(replace(block, weight=None), self.tables)
 
-def read_columns(vocabulary: Vocabulary, x: Any, *, labels: bool) -> Sequences:
-    """The columns of a chain, of the kinds that it knows."""
-    chain, rows = vocabulary.chain, checked_sequences(x)
-    wanted = (*chain.columns, *([chain.label] if labels else []))
-    for name in wanted:
-        if name not in rows.columns:
-            raise DataError(f"the sequences have no column {name!r}, which the chain reads{nearest(name, rows.columns)}")
-    rows = rows.select(wanted or rows.columns[:1])
-    kinds: dict[str, Any] = {
-        p.column.source: Real if v is None else Finite for p, v in zip(chain.places, vocabulary.values, strict=True)
-    }
-    return as_kinds(rows, {**kinds, **({chain.label: Finite} if labels else {})})
+    def probabilities(self, block: Block) -> Array:
+        """p(label | all else) of each step (steps × labels)."""
+        own, model = self.encode(block), self.model
+        return put_back(model.features.probabilities(model.weights, own), own.layout.order)
+
+    def pair_probabilities(self, block: Block) -> Array:
+        """p(label before = i, label = j | all else) of each step; NaN for the first of a sequence."""
+        own, model = self.encode(block), self.model
+        return put_back(model.features.pair_probabilities(model.weights, own), own.layout.order)
+
+    def best(self, block: Block, n: int = 1, *, log_z: bool = False) -> Best:
+        """The n most probable labels of sequences; with `log_z`, also their log Z."""
+        own, features, w = self.encode(block), self.model.features, self.model.weights
+        assert block.lengths is not None
+        paths, scores = features.best(w, own, block.lengths, n)
+        return Best(paths, scores, put_back(features.log_z(w, own), own.layout.sequences) if log_z else np.zeros(len(scores)))
+
+    def draw(self, block: Block, seed: int) -> Ints:
+        """Labels drawn from p(labels | all else)."""
+        own, model = self.encode(block), self.model
+        uniforms = np.random.default_rng([seed, block.number]).random(own.n_steps)[own.layout.order]
+        return np.asarray(put_back(model.features.draw(model.weights, own, uniforms), own.layout.order), np.int64)
+
+    def log_prob(self, block: Block) -> Array:
+        """log p(labels that are there | all else) of each sequence; −inf where one of them is not known, or forbidden."""
+        own, features, w = self.encode(block), self.model.features, self.model.weights
+        strange = np.bincount(own.layout.ranks, own.labels == -2, len(own.layout.sequences)) > 0
+        logs = np.where(strange, -np.inf, features.log_z(w, own, clamped=True) - features.log_z(w, own))
+        return put_back(logs, own.layout.sequences)
+
+    def labels(self, block: Block) -> npt.NDArray[np.int32]:
+        """The labels of steps by number, −1 where there is none, −2 where it is not known."""
+        own = self.encode(block)
+        return put_back(own.labels, own.layout.order)
 
 
 def as_kinds(rows: Sequences, kinds: dict[str, Any]) -> Sequences:
@@ -122,60 +159,6 @@ def _count_unknown(tables: Tables, pairs: Sequence[bool], block: Block) -> Ints:
     return result
 
 
-class Best(NamedTuple):
-    """The best labels of steps (rank × step), their scores, and log Z (sequence × rank; sequence)."""
-
-    labels: npt.NDArray[np.int32]
-    scores: Array
-    log_z: Array
-
-
-@dataclass(frozen=True, eq=False)
-class LabelSteps:
-    """What is said of the labels of a block of sequences: steps that know the weights."""
-
-    model: LabelWeights
-    tables: Tables
-
-    def encode(self, block: Block) -> EncodedBlock:
-        return encode_block(replace(block, weight=None), self.tables)
-
-    def probabilities(self, block: Block) -> Array:
-        """p(label | all else) of each step (steps × labels)."""
-        own, model = self.encode(block), self.model
-        return in_rows(own, model.features.probabilities(model.weights, own))
-
-    def pair_probabilities(self, block: Block) -> Array:
-        """p(label before = i, label = j | all else) of each step; NaN for the first of a sequence."""
-        own, model = self.encode(block), self.model
-        return in_rows(own, model.features.pair_probabilities(model.weights, own))
-
-    def best(self, block: Block, n: int = 1, *, log_z: bool = False) -> Best:
-        """The n most probable labels of sequences; with `log_z`, also their log Z."""
-        own, features, w = self.encode(block), self.model.features, self.model.weights
-        assert block.lengths is not None
-        paths, scores = features.best(w, own, block.lengths, n)
-        return Best(paths, scores, in_sequences(own, features.log_z(w, own)) if log_z else np.zeros(len(scores)))
-
-    def draw(self, block: Block, seed: int) -> Ints:
-        """Labels drawn from p(labels | all else)."""
-        own, model = self.encode(block), self.model
-        uniforms = np.random.default_rng([seed, block.number]).random(own.n_steps)[own.layout.order]
-        return np.asarray(in_rows(own, model.features.draw(model.weights, own, uniforms)), np.int64)
-
-    def log_prob(self, block: Block) -> Array:
-        """log p(labels that are there | all else) of each sequence; −inf where one of them is not known, or forbidden."""
-        own, features, w = self.encode(block), self.model.features, self.model.weights
-        strange = np.bincount(own.layout.ranks, own.labels == -2, len(own.layout.sequences)) > 0
-        logs = np.where(strange, -np.inf, features.log_z(w, own, clamped=True) - features.log_z(w, own))
-        return in_sequences(own, logs)
-
-    def labels(self, block: Block) -> npt.NDArray[np.int32]:
-        """The labels of steps by number, −1 where there is none, −2 where it is not known."""
-        own = self.encode(block)
-        return in_rows(own, own.labels)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelExplanation(OneTable):
     """Contributions to the score of the best label of a step and of the next most probable, by attribute and neighbour."""
@@ -201,10 +184,8 @@ class LabelExplanation(OneTable):
             model.features.contributions(model.vocabulary, model.weights, attributes, (*around[:2], j, *around[3:]))
             for j in (best, other)
         )
-        parts = [(what, one[what], two[what]) for what in one]
-        parts.sort(key=lambda part: (-abs(part[1] - part[2]), part[0]))
-        chances = float(probs[best]), float(probs[other])
-        return cls(row, labels[best], labels[other], *chances, tuple(parts))
+        parts = sorted([(what, one[what], two[what]) for what in one], key=lambda part: (-abs(part[1] - part[2]), part[0]))
+        return cls(row, labels[best], labels[other], float(probs[best]), float(probs[other]), tuple(parts))
 
     def to_frame(self) -> Any:
         """One row for each contribution."""
@@ -219,26 +200,26 @@ class LabelExplanation(OneTable):
         return ["attribute", self.label, self.other, "difference"], rows
 
 
-def _explain(steps: LabelSteps, at: int, firsts: Mapping[int, int], row: int, block: Block) -> LabelExplanation | None:
+def _explain(reading: LabelReading, at: int, firsts: Mapping[int, int], row: int, block: Block) -> LabelExplanation | None:
     """The explanation of one step, counted through all blocks, in the block that has it, whose first step is known; `row` is what
     the step is called."""
     place = at - firsts[block.number]
     if not 0 <= place < block.n_rows:
         return None
     assert block.lengths is not None
-    ends, own = np.cumsum(block.lengths), steps.encode(block)
+    ends, own = np.cumsum(block.lengths), reading.encode(block)
     q = int(np.searchsorted(ends, place, "right"))
-    labels, first, end = steps.best(block).labels[0].tolist(), int(ends[q] - block.lengths[q]), int(ends[q])
+    labels, first, end = reading.best(block).labels[0].tolist(), int(ends[q] - block.lengths[q]), int(ends[q])
 
     def attributes(step: int) -> list[tuple[int, float]]:
         p = int(np.flatnonzero(own.layout.order == step)[0])
         found = own.attributes.take(own.groups[:, p].astype(np.int64)).items.tolist()
-        numbers = zip(steps.tables.numbers, own.numbers[p].tolist(), strict=True)
+        numbers = zip(reading.tables.numbers, own.numbers[p].tolist(), strict=True)
         return [*((a, 1.0) for a in found), *((a, x) for (_, _, a), x in numbers)]
 
     best = tuple(labels[i] if first <= i < end else -1 for i in range(place - 2, place + 3))
     following = attributes(place + 1) if place + 1 < end else []
-    return LabelExplanation.of(steps.model, row, (attributes(place), following), best, steps.probabilities(block)[place])
+    return LabelExplanation.of(reading.model, row, (attributes(place), following), best, reading.probabilities(block)[place])
 
 
 def explain_step(reading: LabelReading, at: int, row: int) -> LabelExplanation:
@@ -246,8 +227,7 @@ def explain_step(reading: LabelReading, at: int, row: int) -> LabelExplanation:
     numbers = list(reading.map(attrgetter("number", "n_rows"), ""))
     firsts = np.cumsum([0, *(n for _, n in numbers)]).tolist()
     first = {number: first for (number, _), first in zip(numbers, firsts[:-1], strict=True)}
-    step = partial(_explain, reading.steps, at, first, row)
-    return next(found for found in reading.map(step, "") if found is not None)
+    return next(found for found in reading.map(partial(_explain, reading, at, first, row), "") if found is not None)
 
 
 BEGINS, ENDS = ("B-", "S-"), ("E-", "S-")
@@ -282,8 +262,7 @@ class Evaluation(Tabular):
         L = len(labels)
         n_unknown = int((true >= (L if n_known is None else n_known)).sum())
         right = there & (true == found)
-        parts = (found[right], found[there], true[true >= 0])
-        counts = np.array([np.bincount(x, minlength=L) for x in parts])
+        counts = np.array([np.bincount(x, minlength=L) for x in (found[right], found[there], true[true >= 0])])
         kinds, sequence = entity_kinds(labels), np.repeat(np.arange(len(lengths)), lengths)
         # what is found where the true label is missing does not count
         own, told = (entities(x, sequence, labels) if kinds else set() for x in (true, np.where(there, found, -1)))

@@ -64,10 +64,8 @@ class Ragged(NamedTuple):
     @classmethod
     def beside(cls, parts: Sequence[Ragged]) -> Ragged:
         """What each thing has in one part, then in the next."""
-        owner = np.concatenate([p.owner for p in parts])
-        order = np.argsort(owner, kind="stable")
-        sizes = np.sum([p.sizes for p in parts], axis=0)
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        order = np.argsort(np.concatenate([p.owner for p in parts]), kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.sum([p.sizes for p in parts], axis=0))]).astype(np.int64)
         return cls(starts, np.concatenate([p.items for p in parts])[order])
 
 
@@ -93,8 +91,7 @@ class Vocabulary:
     @cached_property
     def starts(self) -> tuple[int, ...]:
         """The first attribute of each place, and one more than the last."""
-        sizes = [int(self.chain.bias), *(1 if v is None else len(v) for v in self.values)]
-        return tuple(np.cumsum(sizes).tolist())
+        return tuple(np.cumsum([int(self.chain.bias), *(1 if v is None else len(v) for v in self.values)]).tolist())
 
     @property
     def size(self) -> int:

@@ -15,7 +15,7 @@ from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.errors.remedies import Remedy
 from suffice.models.linear_chain.encoding import Codes, EncodedBlock
-from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, in_rows, label_costs, step_scores
+from suffice.models.linear_chain.features import Attributes, LabelTerms, PairFeatures, label_costs, put_back, step_scores
 from suffice.models.linear_chain.transitions import Allowed
 from suffice.models.linear_chain.vocabulary import Vocabulary
 from suffice.numerics.inference.chains.conditional import SideBySide
@@ -176,7 +176,7 @@ class WiderFeatures(PairFeatures):
         room = (np.empty(shape), np.empty(shape, np.int32), np.empty((L, L)))
         by_attribute = self.of_attributes(w, block)
         best_sequences(*own, self.scores(w, block, own), weights.T, weights.log_m, by_attribute, *room, scores, labels)
-        return np.stack([in_rows(block, one) for one in labels]), scores
+        return np.stack([put_back(one, block.layout.order) for one in labels]), scores
 
     def draw(self, w: Array, block: EncodedBlock, uniforms: Array) -> npt.NDArray[Any]:
         from suffice.numerics.kernels.labels.label_sequences import draw_sequences

@@ -116,8 +116,7 @@ class Shape(OfColumn):
     """
 
     def of(self, cell: str) -> str:
-        kinds = cell.translate(ASCII) if cell.isascii() else "".join(map(_kind, cell))
-        return _without_runs(kinds)
+        return _without_runs(cell.translate(ASCII) if cell.isascii() else "".join(map(_kind, cell)))
 
     def each(self, cells: Sequence[str]) -> list[str]:
         together = "\0".join(cell if cell.isascii() else "" for cell in cells)

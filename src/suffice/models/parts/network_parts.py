@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeGuard, Typ
 
 from suffice.basis.output.display import Rows, Tabular, and_more
 from suffice.basis.variables import Declaration, Finite, Variable
+from suffice.engines.data import Data
 from suffice.engines.scan import rows_with, scan
 from suffice.errors import DataError, ModelError, listing, nearest, quantity
 from suffice.errors.remedies import Remedy
@@ -205,9 +206,7 @@ class NetworkParts(NodeDistributions):
     ) -> None:
         graph, known = Dag(dag), declared_variables(cpds, variables)
         check_nodes(cpds, known, dict.fromkeys(graph.nodes), "graph")
-        bound: dict[str, Cpd] = {}
-        for name in graph.topological_order:
-            bound[name] = written_cpd(name, cpds[name], graph.parents(name), known)
+        bound = {n: written_cpd(n, cpds[n], graph.parents(n), known) for n in graph.topological_order}
         vars(self).update(vars(self.of(graph, known, bound)))
 
     @classmethod
@@ -277,8 +276,7 @@ class NetworkParts(NodeDistributions):
         if self._known_parameters is None and not self.incomplete:
             return None
         cpds: Mapping[str, Any] = {n: self._cpds[n] for n in names if n not in self.interventions}
-        own = {n for n, cpd in cpds.items() if cpd.has_posterior or (cpd.is_regression and cpd.fitted is not None)}
-        lacking = [n for n in cpds if n not in own]
+        lacking = [n for n, c in cpds.items() if not (c.has_posterior or (c.is_regression and c.fitted is not None))]
         known = self.parameter_covariance if lacking else None
         if lacking and known is None and self.incomplete:
             raise ModelError(
@@ -300,7 +298,7 @@ class NetworkParts(NodeDistributions):
         """The nodes whose likelihood is not a function of counts and moments."""
         return [n for n, cpd in self._cpds.items() if cpd.is_regression]
 
-    def rows(self, data: Any) -> Any:
+    def rows(self, data: Any) -> Data:
         """Data read with the variables of this network: its states in its order."""
         return rows_with(data, self.variables, "network")
 
@@ -322,8 +320,7 @@ class NetworkParts(NodeDistributions):
                 raise ModelError("this network was not fitted from data: give the data")
             return self.statistics
         if not isinstance(data, Statistics):
-            gathered: Statistics = self.rows(data).gather([self._cpds[n].needs for n in self.dag.nodes])
-            return gathered
+            return self.rows(data).gather([self._cpds[n].needs for n in self.dag.nodes])
         finite = {n: v for n, v in self.variables.items() if isinstance(v, Finite)}
         for name, variable in data.variables.items():
             if isinstance(variable, Finite) and name in finite and (unknown := set(variable.states) - set(finite[name].states)):

@@ -78,14 +78,11 @@ def shared_in(dag: Dag, shared: Any) -> tuple[Dag, tuple[Tie, ...]]:
     given = () if wrong or shared is None else tuple(shared)
     if wrong or any(isinstance(group, str) for group in given):
         raise FitError(f"shared is a list of groups of nodes, {GROUPS}, not {shared!r}")
-    groups = [_group(group, dag) for group in given]
-    seen: set[str] = set()
+    groups, orders = [_group(group, dag) for group in given], dict[str, tuple[str, ...]]()
     for group in groups:
-        for node in group:
-            if node in seen:
-                raise FitError(f"{node!r} is in two groups of {SHARED}: nodes that share their parameters belong into one")
-        seen |= set(group)
-    orders = {node: parents for group in groups for node, parents in group.items()}
+        if again := [node for node in group if node in orders]:
+            raise FitError(f"{again[0]!r} is in two groups of {SHARED}: nodes that share their parameters belong into one")
+        orders |= group
     if any(dag.parents(node) != parents for node, parents in orders.items()):
         dag = Dag({n: orders.get(n, dag.parents(n)) for n in dag.nodes})
     # in the order of the graph, so that nothing depends on the order in which the groups were written

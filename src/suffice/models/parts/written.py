@@ -38,11 +38,9 @@ def written_cpd(name: str, given: Any, parents: Sequence[str], known: dict[str, 
     child = known[name]
     if not isinstance(child, Finite):
         raise ModelError(f"{name!r} is {_NEEDED[type(child)]}, not a table")
-    family = [known[p] for p in parents]
-    finite = tuple(p for p in family if isinstance(p, Finite))
-    if len(finite) != len(family):
-        number = next(p.name for p in family if not isinstance(p, Finite))
-        raise ModelError(f"the table of {name!r} cannot have the real parent {number!r}")
+    if numbers := [p for p in parents if not isinstance(known[p], Finite)]:
+        raise ModelError(f"the table of {name!r} cannot have the real parent {numbers[0]!r}")
+    finite = tuple(v for p in parents if isinstance(v := known[p], Finite))
     checked_cells((*finite, child), f"the table of {name!r}")
     if columns is None:
         refusal = f"the table of {name!r} must be numbers in the shape of its parents and states"
@@ -90,13 +88,11 @@ def _columns(given: Any) -> dict[str, list[Any]] | None:
 def _from_cells(child: Finite, parents: tuple[Finite, ...], columns: dict[str, list[Any]]) -> Any:
     """The table from one row per cell: a column for each parent, one for the child, one of numbers named `probability`."""
     variables = (*parents, child)
-    lacking = [n for n in [*(v.name for v in variables), "probability"] if n not in columns]
-    if lacking:
+    if lacking := [n for n in [*(v.name for v in variables), "probability"] if n not in columns]:
         raise ModelError(f"the frame of {child.name!r} has no column {lacking[0]!r}; it has {listing(columns)}")
     table = np.full(math.prod(sizes(variables)), np.nan)
     for i, p in enumerate(columns["probability"]):
-        codes = [v.code(columns[v.name][i]) for v in variables]
-        place = int(np.ravel_multi_index(codes, sizes(variables)))
+        place = int(np.ravel_multi_index([v.code(columns[v.name][i]) for v in variables], sizes(variables)))
         if not math.isnan(table[place]):
             raise ModelError(f"the frame of {child.name!r} has the cell of row {i + 1} twice")
         table[place] = float(p)

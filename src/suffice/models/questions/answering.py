@@ -113,7 +113,7 @@ class Answering(NetworkParts):
         if interval is not None:
             from suffice.models.questions.marginal_intervals import marginals_with_intervals
 
-            return marginals_with_intervals(self, evidence, interval, draws, seed, targets=names, time_limit=time_limit)
+            return marginals_with_intervals(self, evidence, interval, draws, seed, names, time_limit)
         drawn = f"draw one node at a time with {query_by_draws('node')}"
         with advising(lambda refused: f"observe {listing(refused.lacking)}, too, or {drawn}"):
             return exact.marginals(self, evidence).of_some(names)
@@ -180,8 +180,7 @@ class Answering(NetworkParts):
         """
         given = question.as_mapping(interventions, "an intervention")
         tables, values = _split(self, given)
-        kept = {n: v for n, v in self.variables.items() if n not in values}
-        if not kept:
+        if not (kept := {n: v for n, v in self.variables.items() if n not in values}):
             raise ModelError("every variable of the network would be a fixed number: nothing is left to ask about")
         cpds: dict[str, Cpd] = {n: tables[n] if n in tables else _without(self[n], values) for n in kept}
         untouched = [n for n in kept if cpds[n] is self[n]]

@@ -58,7 +58,7 @@ class MixtureParts:
             each                the components of a single target, with `cdf`, `sf` and `ppf` as of scipy's distributions
             log_each(points)    ln p(point | component): [points, components], of points with a number for each target
             draw(chosen, rng)   a draw from each of the components that are chosen: [draws, targets]
-            given(weights, chosen)   the components that are chosen, with their weights
+            restrict(weights, chosen)   the components that are chosen, with their weights
             """
 
     def main_columns(self, names: Sequence[str], weights: Array) -> Columns:

@@ -66,8 +66,7 @@ def regression_mixture(bn: NetworkParts, name: str, evidence: Observed) -> Mixtu
     numbers are and nothing below it is seen."""
     cpd: Any = bn[name]
     numbers = _observed_in(bn, evidence)[0]
-    below = [n for n in evidence.given if name in bn.dag.ancestors(n)]
-    if below:
+    if below := [n for n in evidence.given if name in bn.dag.ancestors(n)]:
         fact = f"{name!r} is a {words(cpd)}, whose distribution given {listing(below)} below it has no formula"
         raise NoFormula(fact, [], f"leave {listing(below)} out, or draw the answer with {BY_DRAWS}")
     if any(p not in numbers for p in cpd.real_parents):
@@ -127,8 +126,7 @@ def marginals(bn: NetworkParts, evidence: Observed) -> Marginals:
         if n not in names and bn[n].is_regression and not bn[n].family.closes:
             with suppress(NoFormula):
                 numbers[n] = regression_mixture(bn, n, evidence)
-    left_out = [n for n in bn if n not in names and n not in numbers]
-    if left_out:
+    if left_out := [n for n in bn if n not in names and n not in numbers]:
         name = left_out[0]
         python = f"it with query({name!r}, ..., method=LikelihoodWeighting())"
         note(
@@ -205,8 +203,7 @@ def most_probable(bn: NetworkParts, targets: Sequence[str], evidence: Observed) 
         )
     finite, reals = [n for n in targets if n in compiled.index], [n for n in targets if n in compiled.real_index]
     with _part(bn, reals, evidence) as part:
-        numbers = [compiled.index[n] for n in finite], [compiled.real_index[n] for n in reals]
-        mode = hybrid.most_probable(part, *numbers, evidence)
+        mode = hybrid.most_probable(part, [compiled.index[n] for n in finite], [compiled.real_index[n] for n in reals], evidence)
     _check_possible(mode.log_prob, evidence)
     found = {n: compiled.variables[n].states[c] for n, c in zip(finite, mode.codes.tolist(), strict=True)}
     values = {**found, **dict(zip(reals, mode.values.tolist(), strict=True))}
@@ -320,8 +317,7 @@ def reduce_network(
             cpds[name] = density(bn[name], own | {name: values[name]})
         else:
             cpds[name] = as_closed_form(cpds[name].without(own))
-    dag = Dag({n: cpd.parents for n, cpd in cpds.items()}, nodes=list(cpds))
-    return bn.with_cpds(cpds, dag)
+    return bn.with_cpds(cpds, Dag({n: cpd.parents for n, cpd in cpds.items()}, nodes=list(cpds)))
 
 
 def above(dag: Dag, names: Iterable[str]) -> set[str]:

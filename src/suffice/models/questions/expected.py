@@ -31,7 +31,7 @@ from suffice.families.conditional_gaussian import normal_entropy
 from suffice.families.protocol.family import Array, Cpd
 from suffice.models.parts.closed_forms import advising, as_closed_form, words
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.exact import reduce_network
+from suffice.models.questions.exact import above, reduce_network
 from suffice.numerics.exponential.normals.lines import ROUNDING
 from suffice.numerics.inference.finite.questions import posterior
 from suffice.statistics import Counts, Moments, Request
@@ -85,8 +85,7 @@ class Expected:
         """E[1], E[x] and the centred scatter of numbers in each configuration of finite variables that can be, and E[f(x)] of
         what is derived from them."""
         found = self._normals(numbers)
-        rest = [v.name for v in found.finite if v.name not in finite]
-        variables = finite_variables(self.p, [*finite, *rest])
+        variables = finite_variables(self.p, [*finite, *(v.name for v in found.finite if v.name not in finite)])
         _check_mixture(variables, len(numbers))
         weights = marginal(self.p, [v.name for v in variables])
         codes = np.argwhere(weights > LEAST)
@@ -107,14 +106,14 @@ class Expected:
             expected = cpd.mean_of(d)[tuple(codes[:, place[v.name]] for v in cpd.finite_parents)]
             each.append(np.bincount(group, w * np.broadcast_to(expected, len(codes)), len(keys)))
         sums = np.array(each, np.float64).reshape(len(each), len(keys)).T
-        names = variables[: len(finite)], tuple(numbers)
-        return Moments(*names, keys, weight, mean, scatter, weight, None, left, tuple(derived), sums)
+        own = variables[: len(finite)]
+        return Moments(own, tuple(numbers), keys, weight, mean, scatter, weight, None, left, tuple(derived), sums)
 
     def _normals(self, numbers: Sequence[str]) -> Normals:
         """The numbers with their ancestors among numbers; all numbers of the network at once, where that is no effort."""
         if self._all is not None and set(numbers) <= set(self._all.numbers):
             return self._all
-        needed = set(numbers).union(*(self.p.dag.ancestors(n) for n in numbers))
+        needed = above(self.p.dag, numbers)
         return normals(self.p, [n for n in self._numbers if n in needed])
 
     @cached_property
@@ -131,7 +130,7 @@ class Expected:
 
     def _no_moments_error(self, numbers: Sequence[str], found: Normals, at: npt.NDArray[np.intp]) -> ModelError:
         """Which number has no mean or variance: the first on the way to those that are asked for."""
-        needed = set(numbers).union(*(self.p.dag.ancestors(n) for n in numbers))
+        needed = above(self.p.dag, numbers)
         for k, name in enumerate(found.numbers):
             means, variances = found.means[at, k], found.covariances[at, k, k]
             wrong = ~(np.isfinite(means) & np.isfinite(variances))
@@ -233,8 +232,7 @@ def entropy_terms(p: NetworkParts, names: Iterable[str]) -> dict[str, EntropyTer
         boundary, summed = _surroundings(p, name, kept, before)
         if isinstance(p.variables[name], Finite):
             joint = marginal(p, [*sorted(boundary), name])
-            given = joint.sum(axis=-1, keepdims=True)
-            ratio = np.divide(joint, given, out=np.ones_like(joint), where=joint > 0)
+            ratio = np.divide(joint, joint.sum(axis=-1, keepdims=True), out=np.ones_like(joint), where=joint > 0)
             entropy = -float(np.sum(joint * np.log(ratio)))
         else:
             entropy = _number_entropy(p, name, boundary, summed)
@@ -267,8 +265,7 @@ def _surroundings(p: NetworkParts, name: str, kept: set[str], before: set[str]) 
 def _number_entropy(p: NetworkParts, name: str, boundary: set[str], summed: set[str]) -> float:
     """H(x | boundary) of a real x: Gaussian in each configuration of the finite variables, if only reals are summed out."""
     siblings = {n for n in boundary if not summed.isdisjoint(p.dag.parents(n))}
-    mixing = sorted(n for n in {name, *summed, *siblings} if not isinstance(p.variables[n], Real))
-    if mixing:
+    if mixing := sorted(n for n in {name, *summed, *siblings} if not isinstance(p.variables[n], Real)):
         raise NoEntropy(
             f"with {listing(sorted(summed))} summed out, {name!r} is a mixture over {listing(mixing)}, and the entropy of a "
             "mixture of densities has no formula"

@@ -7,20 +7,21 @@ Mutual information is that of the target and one node under what is given:
 from p(x | t, e) of all nodes x at once, one propagation for each state of the target. With one parameter θ = p(x | u) changed,
 and the rest of its row in proportion, p(t, e) and p(e) are linear in θ (Castillo, Gutiérrez & Hadi 1997), with slopes that the
 posteriors of the family give: so the answer at the ends of an interval is exact, and takes no further propagation.
+
+The network is asked as anybody asks it, by `query` and `marginals`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from suffice.basis.output.display import OneTable
-from suffice.basis.variables import Finite, Variable
+from suffice.basis.variables import Finite
 from suffice.errors import ModelError, listing, nearest, quantity
-from suffice.graphs import Dag
 from suffice.numerics.inference.finite.network import Array
 
 ROUNDING = 1e-13
@@ -28,18 +29,6 @@ ROUNDING = 1e-13
 
 MOST_ROWS = 30
 """Lines of a table that is printed."""
-
-
-class AnswersQuestions(Protocol):
-    """Who is asked: a network."""
-
-    @property
-    def dag(self) -> Dag: ...
-    @property
-    def variables(self) -> Mapping[str, Variable]: ...
-    def query(self, targets: Any, given: Any = None) -> Any: ...
-    def marginals(self, given: Any = None) -> Any: ...
-    def __getitem__(self, name: str) -> Any: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -87,7 +76,7 @@ class Influence(OneTable):
         return f"{more}\n{quantity(silent, 'other node')} {'says' if silent == 1 else 'say'} nothing about it" if silent else more
 
 
-def influence(network: AnswersQuestions, target: str, given: Mapping[str, object] | None = None) -> Influence:
+def influence(network: Any, target: str, given: Mapping[str, object] | None = None) -> Influence:
     """How much each other finite node says about a finite target."""
     own, given = _target(network, target, given), dict(given or {})
     probs = np.asarray(network.query(target, given).probs)
@@ -157,9 +146,7 @@ class Tornado(OneTable):
         return f"\n… and {quantity(more, 'more parameter')}" if more > 0 else ""
 
 
-def tornado(
-    network: AnswersQuestions, target: str, state: str, given: Mapping[str, object] | None = None, level: float = 0.95
-) -> Tornado:
+def tornado(network: Any, target: str, state: str, given: Mapping[str, object] | None = None, level: float = 0.95) -> Tornado:
     """How far each parameter moves p(target = state | given), within its own interval."""
     own, given = _target(network, target, given), dict(given or {})
     if state not in own.states:
@@ -179,7 +166,7 @@ def tornado(
     )
 
 
-def _target(network: AnswersQuestions, target: str, given: Mapping[str, object] | None) -> Finite:
+def _target(network: Any, target: str, given: Mapping[str, object] | None) -> Finite:
     if target not in network.variables:
         raise ModelError(f"there is no node {target!r}{nearest(str(target), network.variables)}")
     variable = network.variables[target]
@@ -193,7 +180,7 @@ def _target(network: AnswersQuestions, target: str, given: Mapping[str, object] 
 
 
 def _bends(
-    network: AnswersQuestions, name: str, given: Mapping[str, object], asked: tuple[str, str, float], ends: tuple[Array, Array]
+    network: Any, name: str, given: Mapping[str, object], asked: tuple[str, str, float], ends: tuple[Array, Array]
 ) -> list[Bend]:
     """Those of all parameters of a table: with q(θ) = p(t, e) and r(θ) = p(e), both lines, the answer is q(θ)/r(θ)."""
     target, state, answer = asked
@@ -208,8 +195,7 @@ def _bends(
         slopes, value = (float(of_te[cell]), float(of_e[cell])), float(theta[cell])
         at = [_ratio(answer, *slopes, end - value) for end in (low, high)]
         states = [v.states[i] for v, i in zip(variables, cell, strict=True)]
-        parents = tuple(zip(cpd.parents, states[:-1], strict=True))
-        result.append(Bend(name, parents, states[-1], value, low, high, at[0], at[1]))
+        result.append(Bend(name, tuple(zip(cpd.parents, states[:-1], strict=True)), states[-1], value, low, high, *at))
     return result
 
 
@@ -218,7 +204,7 @@ def _ratio(answer: float, of_te: float, of_e: float, step: float) -> float:
     return float(np.clip(answer * (1.0 + step * of_te) / below, 0.0, 1.0)) if below > 0 else answer
 
 
-def _family(network: AnswersQuestions, name: str, given: Mapping[str, object]) -> Array:
+def _family(network: Any, name: str, given: Mapping[str, object]) -> Array:
     """p(parents, node | given), in the axes of the node's table."""
     names = (*network[name].parents, name)
     free = [n for n in names if n not in given]

@@ -64,8 +64,8 @@ def answer_with_interval(
     targets: Sequence[str],
     evidence: Observed,
     level: float,
-    draws: int = FEWEST,
-    seed: int = 0,
+    draws: int,
+    seed: int,
     clock: Progress[Any] | None = None,
 ) -> Any:
     """p(targets | evidence) at the posterior means, with the equal-tailed interval of each probability, or of each real mean; the
@@ -85,10 +85,8 @@ def answer_with_interval(
     interval, error = quantiles(possible, tail)
     how = how_found(question, level, draws, draws - len(possible), error, redrawn.joint)
     if question.reals:
-        one = len(question.reals) == 1
-        return replace(point, mean_interval=Interval(*(end[0] if one else end for end in interval)), how=how)
-    shape = point.probs.shape
-    return replace(point, interval=Interval(*(end.reshape(shape) for end in interval)), how=how)
+        return replace(point, mean_interval=Interval(*(end[0] if size == 1 else end for end in interval)), how=how)
+    return replace(point, interval=Interval(*(end.reshape(point.probs.shape) for end in interval)), how=how)
 
 
 def quantiles(answers: Array, tail: float) -> tuple[Interval, float]:

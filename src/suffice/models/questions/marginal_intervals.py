@@ -20,7 +20,7 @@ from suffice.errors.remedies import name_of
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions import exact, intervals
 from suffice.models.questions.answers import Distribution, Marginals
-from suffice.models.questions.intervals import DRAWING, FEWEST, Redrawn, answer_with_interval
+from suffice.models.questions.intervals import DRAWING, Redrawn, answer_with_interval
 from suffice.models.questions.question import Observed, Question, is_observed
 
 UP_AND_DOWN = 3.0
@@ -34,11 +34,10 @@ def marginals_with_intervals(
     bn: NetworkParts,
     evidence: Observed,
     level: float,
-    draws: int = FEWEST,
-    seed: int = 0,
-    *,
-    targets: Iterable[str] | None = None,
-    time_limit: float | None = None,
+    draws: int,
+    seed: int,
+    targets: Iterable[str] | None,
+    time_limit: float | None,
 ) -> Marginals:
     """p(x | evidence) of every node, or of some, each with the interval that `query` gives it; what is observed has no width.
 

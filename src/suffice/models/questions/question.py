@@ -149,8 +149,7 @@ def _in_order(variable: Finite, value: Mapping[Any, Any], what: str) -> list[Any
         if code in by_code:
             raise ModelError(f"the {what} of {variable.name!r} have its state {variable.states[code]!r} twice")
         by_code[code] = number
-    lacking = [s for i, s in enumerate(variable.states) if i not in by_code]
-    if lacking:
+    if lacking := [s for i, s in enumerate(variable.states) if i not in by_code]:
         raise ModelError(f"the {what} of {variable.name!r} lack its state {lacking[0]!r}; list every state")
     return [by_code[i] for i in range(variable.n_states)]
 

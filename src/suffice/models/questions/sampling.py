@@ -230,17 +230,15 @@ def _starts(question: Question, n: int, rng: np.random.Generator) -> list[GibbsS
             f"Gibbs sampling found no state to start from: none of {TRIES * FIRST:,} draws met the evidence "
             f"{in_words(question.evidence.given)}; it is impossible or very improbable; ask exactly, without a method"
         )
-    states = []
     likely, any_possible = rng.choice(FIRST, n, p=Weighted(log_weights).weights), np.flatnonzero(log_weights > -np.inf)
-    for i in np.where(np.arange(n) % 2, rng.choice(any_possible, n), likely):
-        codes, reals = np.zeros(len(compiled.finite), np.int64), np.zeros(len(compiled.reals))
-        for name, column in columns.items():
-            if name in compiled.index:
-                codes[compiled.index[name]] = column[i]
-            else:
-                reals[compiled.real_index[name]] = column[i]
-        states.append(GibbsState(codes, reals))
-    return states
+    some = np.where(np.arange(n) % 2, rng.choice(any_possible, n), likely)
+    codes, reals = np.zeros((n, len(compiled.finite)), np.int64), np.zeros((n, len(compiled.reals)))
+    for name, column in columns.items():
+        if name in compiled.index:
+            codes[:, compiled.index[name]] = column[some]
+        else:
+            reals[:, compiled.real_index[name]] = column[some]
+    return list(map(GibbsState, codes, reals))
 
 
 def _answer(
@@ -287,8 +285,7 @@ def drawn_marginals(bn: NetworkParts, evidence: Observed, method: LikelihoodWeig
     if not is_possible(bn, evidence):
         raise impossible(evidence)
     # all families matter, those of what is observed, too: their product is p(evidence)
-    unknown = [n for n in bn.variables if not is_observed(bn, n, evidence)]
-    question = Question.of(bn, unknown, evidence, bn.dag.topological_order)
+    question = Question.of(bn, [n for n in bn if not is_observed(bn, n, evidence)], evidence, bn.dag.topological_order)
     kinds = {name: np.dtype(np.int32 if isinstance(v, Finite) else np.float64) for name, v in bn.variables.items()}
     _check_memory(method.n, sum(kind.itemsize for kind in kinds.values()))
     columns: dict[str, Any] = {name: np.empty(method.n, kind) for name, kind in kinds.items()}

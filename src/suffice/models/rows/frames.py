@@ -32,8 +32,7 @@ def _kind(rows: Any) -> str:
     """What rows are: a dict of arrays or an array (`columns`), `pandas`, `polars`; anything else is `arrow`."""
     if isinstance(rows, (Mapping, np.ndarray)):
         return "columns"
-    frame = nw.from_native(rows, pass_through=True)
-    implementation = getattr(frame, "implementation", nw.Implementation.UNKNOWN)
+    implementation = getattr(nw.from_native(rows, pass_through=True), "implementation", nw.Implementation.UNKNOWN)
     return "polars" if implementation.is_polars() else "pandas" if implementation.is_pandas() else "arrow"
 
 
@@ -63,11 +62,6 @@ def column(rows: Any, name: str, values: npt.NDArray[Any], states: Sequence[str]
     return pl.Series(name, cells, None if states is None else pl.String)
 
 
-def code_table(rows: Any, columns: Mapping[str, tuple[Ints, Sequence[str]]]) -> Any:
-    """A frame like that of the rows with columns of states, each by its codes (−1 for none) and their names."""
-    return new_table(rows, {n: column(rows, n, codes, states) for n, (codes, states) in columns.items()})
-
-
 def new_table(rows: Any, columns: Mapping[str, Any]) -> Any:
     """A frame of these columns, of the kind that the rows are, but with rows of its own."""
     kind = _kind(rows)
@@ -82,8 +76,7 @@ def new_table(rows: Any, columns: Mapping[str, Any]) -> Any:
 
 def checked_size(n_rows: int | None, n_columns: int) -> None:
     """Refuse answers that would not fit in memory, where the number of rows is known."""
-    size = 8 * (n_rows or 0) * n_columns
-    if size > MAX_BYTES:
+    if (size := 8 * (n_rows or 0) * n_columns) > MAX_BYTES:
         raise TooLarge(
             f"the answers for {n_rows:,} rows need {bytes_in_words(size)}; take the rows in parts, or predict from file to file "
             "with suffice predict"
@@ -179,8 +172,7 @@ def _in_dictionary(column: Any, fill: Fill) -> Any:
     whole = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if fill.states is None:
         return _in_arrow(whole.dictionary_decode(), fill)
-    words = texts(whole.dictionary)
-    positions, more = fill.positions(words)
+    positions, more = fill.positions(texts(whole.dictionary))
     dictionary = pa.concat_arrays([whole.dictionary, fill.to_arrow(more, whole.dictionary.type)])
     indices = whole.indices.cast(pa.int64()).fill_null(-1).to_numpy().copy()
     indices[fill.rows] = positions
@@ -220,8 +212,7 @@ def _in_polars(column: Any, fill: Fill) -> Any:
         words = column.dtype.categories.to_list()
         more = fill.positions(words)[1]
         column = column.cast(pl.Enum([*words, *more])) if more else column
-    named = isinstance(column.dtype, (pl.Enum, pl.Categorical))
-    arrow_type = pa.string() if named else column.slice(0, 0).to_arrow().type
+    arrow_type = pa.string() if isinstance(column.dtype, (pl.Enum, pl.Categorical)) else column.slice(0, 0).to_arrow().type
     cells = fill.cells(arrow_type, len(column))
     index = np.full(len(column), -1)
     index[fill.rows] = np.arange(len(fill.rows))

@@ -28,7 +28,7 @@ from suffice.errors.remedies import Remedy, argument, name_of
 from suffice.incomplete.rows import RowEvidence, best, fill_each, fill_together, pick_codes
 from suffice.models.parts.closed_forms import NoFormula, advising
 from suffice.models.parts.network_parts import NetworkParts
-from suffice.models.questions.exact import reduce_network
+from suffice.models.questions.exact import above, reduce_network
 from suffice.models.rows import posteriors
 from suffice.models.rows.frames import Fill, checked_size, fill_frame, in_place, is_held
 from suffice.models.rows.posteriors import Places, cells, is_seen
@@ -80,8 +80,7 @@ def impute(
     keep = tuple(n for n in names if not held or _in_bins(variables.get(n)))
     draws = None if draws is None else whole(draws, "the number of draws", 1, ModelError)
     seed = 0 if draws is None else whole(seed, "a seed", 0, ModelError)
-    networks = _networks(bn, draws, redraw, seed)
-    step = Impute(bn, tuple(variables), joint, networks, seed, data.engine.text_columns(keep))
+    step = Impute(bn, tuple(variables), joint, _networks(bn, draws, redraw, seed), seed, data.engine.text_columns(keep))
     checked_size(data.engine.n_rows, len(names) * (int(not held) if draws is None else draws))
     data = data.with_variables(variables, checked_unknown(unknown)).take(variables)
     blocks = list(data.map(step, keep=keep, what="filling rows"))
@@ -91,8 +90,7 @@ def impute(
     posteriors.tell_impossible(data, impossible, "their missing cells stay missing")
     fills = _fills(blocks, variables, draws or 1)
     by_name = frozenset[str]().union(*(b.by_name for b in blocks))
-    binned = [n for n in fills[0] if _in_bins(variables[n]) and n not in by_name]
-    if binned:
+    if binned := [n for n in fills[0] if _in_bins(variables[n]) and n not in by_name]:
         note(f"{listing(binned)}: known to the network in bins only, and a bin is not a number; missing cells there stay missing")
     frame = rows if held else pa.table({n: pa.array([], pa.string()) for n in names})
     if blocks and not held:
@@ -221,8 +219,7 @@ def _fills(blocks: Sequence[Filled], variables: Mapping[str, Variable], draws: i
     starts = np.cumsum([0, *(b.n_rows for b in blocks)])
     fills: list[dict[str, Fill]] = [{} for _ in range(draws)]
     for name, variable in variables.items():
-        parts = [(start, *p[name]) for start, b in zip(starts, blocks, strict=False) for p in b.parts if name in p]
-        if parts:
+        if parts := [(start, *p[name]) for start, b in zip(starts, blocks, strict=False) for p in b.parts if name in p]:
             rows = np.concatenate([start + rows for start, rows, _ in parts])
             states = variable.states if isinstance(variable, Finite) else None
             for draw, fill in enumerate(fills):
@@ -331,8 +328,7 @@ def _numbers(bn: NetworkParts, name: str, rows: RowEvidence, moments: Array, uni
 def _refuse_mixture(bn: NetworkParts, name: str, rows: RowEvidence) -> None:
     """Refuse a number whose posterior may be a mixture: a finite parent of it, or of a number that tells of it, is not known."""
     below = [n for n in bn if name in bn.dag.ancestors(n) and is_seen(bn, n, rows).any()]
-    around = {name, *below}.union(*(bn.dag.ancestors(n) for n in (name, *below)))
-    numbers = [n for n in around if not isinstance(bn.variables[n], Finite)]
+    numbers = [n for n in above(bn.dag, (name, *below)) if not isinstance(bn.variables[n], Finite)]
     telling = [n for n in numbers if n in (name, *below) or not is_seen(bn, n, rows).all()]
     for parent in (v.name for n in sorted(telling) for v in bn[n].finite_parents):
         if not is_seen(bn, parent, rows).all():

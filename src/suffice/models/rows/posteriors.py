@@ -136,9 +136,7 @@ def row_integrals(bn: NetworkParts, seen: RowEvidence, refused: NoFormula, targe
             raise refused
     if counts := [n for n in curved if bn.dag.children(n)]:
         note(f"{SUMMED}: {listing(counts)}")
-    open_ones = [n for n in bn if bn[n].is_open]
-    under = {p for n in open_ones for p in bn.dag.parents(n) if p in lost and p not in curved}
-    if under:
+    if under := {p for n in bn if bn[n].is_open for p in bn.dag.parents(n) if p in lost and p not in curved}:
         note(f"{INTEGRATED}: {listing(sorted(under))}")
     return RowIntegrals.of({n: bn[n] for n in bn}, bn.variables, Block({**states, **numbers}))
 
@@ -149,7 +147,7 @@ def _infer_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
         return by_densities(bn, target, seen)
     # Real nodes that are not observed are barren: none of them has finite children.
     finite = partial(in_rows.posterior_in_rows, bn.compiled.network, bn.compiled.index[target])
-    return _either(seen, _with_numbers(seen), partial(by_densities, bn, target), lambda some: finite(some.codes))
+    return _either(seen, ~np.isnan(seen.reals).all(axis=1), partial(by_densities, bn, target), lambda some: finite(some.codes))
 
 
 def by_densities(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
@@ -179,7 +177,7 @@ def log_probs(bn: NetworkParts, seen: RowEvidence) -> Array:
     if bn.compiled.open:
         return _log_densities(bn, seen)
     without = partial(in_rows.log_probs, bn.compiled.network)
-    return _either(seen, _with_numbers(seen), partial(_log_densities, bn), lambda some: without(some.codes))
+    return _either(seen, ~np.isnan(seen.reals).all(axis=1), partial(_log_densities, bn), lambda some: without(some.codes))
 
 
 def _log_densities(bn: NetworkParts, seen: RowEvidence) -> Array:
@@ -190,10 +188,6 @@ def _log_densities(bn: NetworkParts, seen: RowEvidence) -> Array:
                 return in_parts(bn.compiled.around_regressions, seen, each, Densities.log_probs, 1, in_rows.PART)[:, 0]
         except NoFormula as refused:
             return row_integrals(bn, seen, refused).log_probs()
-
-
-def _with_numbers(seen: RowEvidence) -> Bools:
-    return np.asarray(~np.isnan(seen.reals).all(axis=1))
 
 
 def _either(seen: RowEvidence, first: Bools, one: Callable[[RowEvidence], Array], other: Callable[[RowEvidence], Array]) -> Array:
@@ -316,8 +310,7 @@ def direct_rows(bn: NetworkParts, target: str, seen: RowEvidence) -> Bools:
 
 def direct_posterior(bn: NetworkParts, target: str, seen: RowEvidence) -> Array:
     """p(target | the other cells), a line per row, of rows that `direct_rows` names; NaN where a row is impossible."""
-    n_states = bn.compiled.variables[target].n_states
-    parts = -(-len(seen.codes) * n_states // PROBABILITIES)
+    parts = -(-len(seen.codes) * bn.compiled.variables[target].n_states // PROBABILITIES)
     found = [_posterior(bn, target, seen.take(some)) for some in np.array_split(np.arange(len(seen.codes)), max(parts, 1))]
     return np.concatenate(found)
 

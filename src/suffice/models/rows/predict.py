@@ -114,8 +114,7 @@ class Predict:
         if key not in self.known:
             compiled = self.bn.compiled
             given = {n: compiled.variables[n].states[x] if n in compiled.index else x for n, x in near.items()}
-            evidence = evidence_codes(self.bn, given)
-            answer = answer_with_interval(self.bn, [self.target], evidence, level, self.draws, self.seed)
+            answer = answer_with_interval(self.bn, [self.target], evidence_codes(self.bn, given), level, self.draws, self.seed)
             finite = isinstance(self._variable, Finite)
             point, ends = (answer.probs, np.stack(answer.interval, axis=1)) if finite else (answer.mean, answer.mean_interval)
             self.known[key] = np.concatenate([np.ravel(point), np.ravel(ends)])
@@ -174,8 +173,7 @@ class Predict:
         place = {key: i for i, key in enumerate(keys)}
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             rows = (seen.take(np.array([i])) for i in place.values())
-            each = pool.map(self._answer, rows, place, repeat(n))
-            found = dict(zip(place, each, strict=True))
+            found = dict(zip(place, pool.map(self._answer, rows, place, repeat(n)), strict=True))
         return np.array([found[key][0] for key in keys]), np.array([found[key][1] for key in keys])
 
     def _answer(self, row: RowEvidence, key: bytes, n: int) -> tuple[Array, float]:
@@ -243,8 +241,7 @@ def predict(bn: NetworkParts, rows: Any, target: str, **how: Unpack[PredictOptio
     found = predictions(bn, data, target, **how)
     if not isinstance(variable, Finite):
         return column(rows, target, np.concatenate([*(p.measures[:, 0] for p in found), np.empty(0)]))
-    codes = [best(p.measures) for p in found]
-    return column(rows, target, np.concatenate([*codes, np.empty(0, np.int64)]), variable.states)
+    return column(rows, target, np.concatenate([*(best(p.measures) for p in found), np.empty(0, np.int64)]), variable.states)
 
 
 def predictions(

@@ -88,8 +88,7 @@ class RowAnswering(Answering):
         seed = None if seed is None else whole(seed, "a seed", 0, ModelError)
         sizes = {name: v.n_states if isinstance(v, Finite) else 0 for name, v in self.variables.items()}
         kinds = {name: np.dtype(np.int8 if 0 < k <= 127 else np.int32 if k else np.float64) for name, k in sizes.items()}
-        size = n * sum(kind.itemsize for kind in kinds.values())
-        if size > MAX_BYTES:
+        if (size := n * sum(kind.itemsize for kind in kinds.values())) > MAX_BYTES:
             raise TooLarge(
                 f"{n:,} rows of {len(self)} columns need {bytes_in_words(size)}; draw them in parts with several seeds"
             )

@@ -11,7 +11,7 @@ of others it is found by Newton steps on the entries of the edges.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,43 +59,38 @@ class Covariances:
         statistics = data if isinstance(data, Statistics) else data.gather([Request((), tuple(names))], threads=threads)
         moments = statistics.moments((), tuple(names))
         matrix = covariance_of(moments)
+        plain = Covariances(tuple(names), moments.total, moments.mean[0] + moments.rest[0], np.ones(len(names)), matrix)
         if not checked:
-            return Covariances(tuple(names), moments.total, moments.mean[0] + moments.rest[0], np.ones(len(names)), matrix)
+            return plain
         if isinstance(data, Statistics) if given is None else given:
             refuse_indefinite(matrix, names)
         deviation = refuse_constant(matrix, names, moments.total)
-        refuse_copies(matrix / deviation[:, None] / deviation, names)
-        scale = deviation if on == "correlation" else np.ones(len(names))
-        matrix = matrix / scale[:, None] / scale
-        if on == "correlation":
-            np.fill_diagonal(matrix, 1.0)
-        return Covariances(
-            tuple(names), moments.total, moments.mean[0] + moments.rest[0], scale, np.ascontiguousarray(matrix), moments
-        )
+        correlations = matrix / deviation[:, None] / deviation
+        refuse_copies(correlations, names)
+        if on != "correlation":
+            return replace(plain, matrix=np.ascontiguousarray(matrix), moments=moments)
+        np.fill_diagonal(correlations, 1.0)
+        return replace(plain, scale=deviation, matrix=np.ascontiguousarray(correlations), moments=moments)
 
     def of_others(self, other: Covariances) -> Array:
         """The mean of (x − mean)(x − mean)ᵀ over other rows, with this mean and on this scale."""
         ratio, off = other.scale / self.scale, (other.mean - self.mean) / self.scale
-        moved: Array = other.matrix * ratio[:, None] * ratio + np.outer(off, off)
-        return moved
+        return np.asarray(other.matrix * ratio[:, None] * ratio + np.outer(off, off))
 
 
 def covariance_of(moments: Moments) -> Array:
     """Σ w (x − mean)(x − mean)ᵀ / Σ w: the maximum likelihood estimate."""
     if not len(moments.keys) or moments.total <= 0:
         raise DataError("there are no rows to learn a graph from")
-    matrix: Array = moments.scatter[0] / moments.total
-    return matrix
+    return np.asarray(moments.scatter[0] / moments.total)
 
 
 def refuse_other_kinds(variables: Sequence[Variable], method: str, instead: str) -> None:
     """Refuse columns that are not real, by name."""
-    finite = [v.name for v in variables if isinstance(v, Finite)]
-    counts = [v.name for v in variables if not isinstance(v, (Finite, Real))]
-    if finite:
+    if finite := [v.name for v in variables if isinstance(v, Finite)]:
         verb = "is finite" if len(finite) == 1 else "are finite"
         raise FitError(f"{method} is for real columns, and {listing(finite)} {verb}: {instead}")
-    if counts:
+    if counts := [v.name for v in variables if not isinstance(v, (Finite, Real))]:
         raise FitError(
             f"{method} is for real columns, and {listing(counts)} are counts: declare them real, "
             f"{Remedy('variables={name: Real}', '--real NAME')}"
@@ -122,12 +117,10 @@ def refuse_constant(matrix: Array, names: Sequence[str], weight: float) -> Array
     """The standard deviations, none of which may be zero, nor beyond the largest double."""
     if weight < 2:
         raise DataError("one row has no variance: a Gaussian graph needs more rows")
-    endless = [name for name, own in zip(names, np.diag(matrix), strict=True) if not np.isfinite(own)]
-    if endless:
+    if endless := [name for name, own in zip(names, np.diag(matrix), strict=True) if not np.isfinite(own)]:
         raise too_large(endless[0])
     deviation: Array = np.sqrt(np.maximum(np.diag(matrix), 0.0))
-    constant = [name for name, s in zip(names, deviation, strict=True) if not s > 0.0]
-    if constant:
+    if constant := [name for name, s in zip(names, deviation, strict=True) if not s > 0.0]:
         which = f"all values of {listing(constant)} are the same" if len(constant) == 1 else f"{listing(constant)} are constant"
         raise FitError(f"{which}: a column without variance has an infinite precision, and no partial correlation; leave it out")
     return deviation
@@ -168,8 +161,7 @@ def selected_precision(graph: Graph, seen: Covariances) -> SparsePrecision:
             log_det -= sign * float(np.linalg.slogdet(block)[1])
     precision = (precision + precision.T) / 2.0
     covariance = np.linalg.inv(precision)
-    objective = len(precision) - log_det
-    return SparsePrecision(precision, (covariance + covariance.T) / 2.0, log_det, objective, 0.0, (), True)
+    return SparsePrecision(precision, (covariance + covariance.T) / 2.0, log_det, len(precision) - log_det, 0.0, (), True)
 
 
 def _by_newton(graph: Graph, seen: Covariances, number: dict[str, int]) -> SparsePrecision:

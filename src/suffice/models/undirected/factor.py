@@ -146,10 +146,8 @@ def eliminate(factors: Sequence[Factor], variables: Mapping[str, Finite]) -> tup
         )
     inside, number = part.scopes(network), {n: i for i, n in enumerate(every)}
     first = _without_new_edges(inside, len(part.variables)) or order.order.tolist()
-    scopes = steps(inside, network.sizes[part.variables], first)
-    scopes = [tuple(int(part.variables[v]) for v in scope) for scope in scopes]
-    logs = [LogFactor(tuple(number[n] for n in f.names), f.log[None]) for f in factors]
-    gone = Elimination(logs, scopes, network.sizes)
+    scopes = [tuple(int(part.variables[v]) for v in scope) for scope in steps(inside, network.sizes[part.variables], first)]
+    gone = Elimination([LogFactor(tuple(number[n] for n in f.names), f.log[None]) for f in factors], scopes, network.sizes)
     tables = {}
     for i, scope in enumerate(scopes):
         own = gone.product(i)[0]
@@ -287,8 +285,7 @@ class Terms:
     def network(self, log_tables: Array | None = None) -> Network:
         """The factors over numbered variables: in the order of `names`."""
         number = {n: i for i, n in enumerate(self.names)}
-        flat = np.ones(self.n_cells) if log_tables is None else np.exp(log_tables)
-        tables = self.tables(flat)
+        tables = self.tables(np.ones(self.n_cells) if log_tables is None else np.exp(log_tables))
         return Network.of(self.sizes, [([number[n] for n in s], NONE, t) for s, t in zip(self.scopes, tables, strict=True)])
 
     def tree(self, more: Sequence[Factor] = ()) -> tuple[FactorTree, Array]:
@@ -314,8 +311,7 @@ class Terms:
         """b(x) of joint states x, by their flat indices in a table over `names`: states × weights, sparse."""
         from scipy.sparse import csr_array, hstack
 
-        shape = [self.variables[n].n_states for n in names]
-        codes = dict(zip(names, np.unravel_index(keys, shape), strict=True))
+        codes = dict(zip(names, np.unravel_index(keys, [self.variables[n].n_states for n in names]), strict=True))
         blocks = []
         for term in self.terms:
             own = [self.variables[n].n_states for n in term.scope]
@@ -368,8 +364,7 @@ class Terms:
         blocks = []
         for term in self.terms:
             if term.basis is None:
-                helmerts = [csr_array(helmert(self.variables[n].n_states).T) for n in term.scope]
-                blocks.append(reduce(kron, helmerts))
+                blocks.append(reduce(kron, [csr_array(helmert(self.variables[n].n_states).T) for n in term.scope]))
             else:
                 blocks.append(csr_array(np.eye(term.basis.shape[1])))
         return csr_array(block_diag(blocks))

@@ -115,10 +115,8 @@ class Features:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Features) or self.variables != other.variables or list(self.tables) != list(other.tables):
             return False
-        same = (
-            a[0] == b[0] and np.array_equal(a[1], b[1]) for a, b in zip(self.tables.values(), other.tables.values(), strict=True)
-        )
-        return all(same)
+        both = zip(self.tables.values(), other.tables.values(), strict=True)
+        return all(a[0] == b[0] and np.array_equal(a[1], b[1]) for a, b in both)
 
     def __hash__(self) -> int:
         return hash((tuple(self.variables.values()), tuple(self.tables)))

@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import sc
 from suffice.basis.output.display import OneTable
+from suffice.engines.engine import Block
 from suffice.errors import ModelError, StatisticsError, TooLarge, listing
-from suffice.models.undirected.factor import Terms
+from suffice.models.undirected.factor import Terms, log_prob_of_complete
 from suffice.models.undirected.markov_parts import MarkovParts
 from suffice.numerics.inference.finite.network import Array
 from suffice.objectives.principles import Likelihood, MaxEntropy
@@ -99,10 +100,7 @@ def goodness_of_fit(net: MarkovParts, statistics: Statistics) -> GoodnessOfFit:
 def log_prob_of_cells(net: MarkovParts, table: Counts, keys: npt.NDArray[np.int64]) -> Array:
     """ln p of joint states, by their flat indices in a table of all variables."""
     codes = dict(zip(table.names, np.unravel_index(keys, sizes(table.variables)), strict=True)) if table.names else {}
-    result = np.full(len(keys), -net.log_normaliser)
-    for f in net.factors:
-        result += f.log[tuple(codes[n] for n in f.names)]
-    return result
+    return log_prob_of_complete(net.factors, net.log_normaliser, Block(codes, np.ones(len(keys))))
 
 
 def _adjust_degrees(net: MarkovParts, table: Counts) -> tuple[int | None, int | None]:
@@ -112,16 +110,14 @@ def _adjust_degrees(net: MarkovParts, table: Counts) -> tuple[int | None, int | 
     cells = n_configurations(table.variables)
     if cells > MAX_TABLE:
         return None, None
-    logs = log_prob_of_cells(net, table, np.arange(cells))
-    kept = np.flatnonzero(np.isfinite(logs))
+    kept = np.flatnonzero(np.isfinite(log_prob_of_cells(net, table, np.arange(cells))))
     terms = net.terms
     contrasts = terms.contrasts
     if len(kept) * contrasts.shape[1] > MAX_DESIGN:
         return cells - len(kept), None
     design = np.ones((len(kept), 1 + contrasts.shape[1]))
     design[:, 1:] = (terms.design(table.names, kept) @ contrasts).toarray()
-    rank = int(np.linalg.matrix_rank(design))
-    return cells - len(kept), len(kept) - rank
+    return cells - len(kept), len(kept) - int(np.linalg.matrix_rank(design))
 
 
 STEP = 1e-4

@@ -150,8 +150,7 @@ class Pairwise(LogLinear):
         if isinstance(graph, Dag):
             raise GraphError("this is a Dag, not a Graph: take its .moral() graph, or its .skeleton()")
         own = Graph(graph)
-        lone = [(n,) for n in own.nodes if not own.neighbours(n)]
-        self._set([*own.edges, *lone])
+        self._set([*own.edges, *((n,) for n in own.nodes if not own.neighbours(n))])
         vars(self)["graph"] = own
 
     def __repr__(self) -> str:
@@ -189,9 +188,7 @@ def _checked_generators(generators: Iterable[Any]) -> list[Names]:
         raise FitError(f"generators are sets of names, LogLinear([('a', 'b'), ('b', 'c')]), not {generators!r}")
     result = []
     for given in generators:
-        if not isinstance(given, Iterable):
-            raise FitError(f"a generator is a set of different names, not {given!r}")
-        names = (given,) if isinstance(given, str) else tuple(given)
+        names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else ()
         own = tuple(sorted({checked_name(n) for n in names}))
         if not own or len(own) < len(names):
             raise FitError(f"a generator is a set of different names, not {given!r}")

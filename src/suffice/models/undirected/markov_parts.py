@@ -12,7 +12,6 @@ import numpy as np
 
 from suffice.basis.output.display import Rows, and_more
 from suffice.basis.variables import Finite, by_name
-from suffice.engines.scan import rows_with
 from suffice.errors import ModelError, TooLarge, listing
 from suffice.errors.remedies import BDEU, BY_BIC
 from suffice.families.categorical import Table
@@ -21,7 +20,7 @@ from suffice.models.parts.closed_forms import as_closed_form
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.undirected.factor import Factor, Terms, checked_factors, eliminate
 from suffice.models.undirected.features import Features, UndirectedModel
-from suffice.models.undirected.log_linear import Ising, LogLinear, Names
+from suffice.models.undirected.log_linear import Ising, LogLinear
 from suffice.models.undirected.twin import UndirectedParts
 from suffice.numerics.inference.finite.network import Array
 from suffice.statistics import Request, Statistics
@@ -42,6 +41,7 @@ class MarkovParts(UndirectedParts):
     """A Markov network as questions take it. `MarkovNet` asks them."""
 
     file_kind: ClassVar[str] = "markov_net"
+    _word = "network"
     variables: Mapping[str, Finite]
     factors: tuple[Factor, ...]
     """ln φ of each factor: ln p(x) = Σ ln φ_f(x_f) − log_normaliser."""
@@ -100,8 +100,7 @@ class MarkovParts(UndirectedParts):
         """Which variables interact, as a value: what it was fitted as, else the model whose generators its factors are."""
         if self._model is not None:
             return self._model
-        own: list[Names] = [(n,) for n in self.variables]
-        return LogLinear([*own, *(f.names for f in self.factors if f.names)])
+        return LogLinear([*((n,) for n in self.variables), *(f.names for f in self.factors if f.names)])
 
     @property
     def graph(self) -> Graph:
@@ -205,12 +204,7 @@ class MarkovParts(UndirectedParts):
         rows = self.rows(data)
         rows.require_complete(list(self.variables))
         wanted = [f.names for f in self.factors if f.names] or [(n,) for n in self.variables][:1]
-        gathered: Statistics = rows.gather([Request(names) for names in wanted])
-        return gathered
-
-    def rows(self, data: Any) -> Any:
-        """Data read with the variables of this network: its states in its order."""
-        return rows_with(data, self.variables, "network")
+        return rows.gather([Request(names) for names in wanted])
 
     @property
     def df(self) -> int:

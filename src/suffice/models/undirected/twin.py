@@ -14,25 +14,24 @@ import numpy as np
 
 from suffice.basis.output.display import Tabular
 from suffice.basis.pictures import Focus, Picture, Pictured, PicturedTable
-from suffice.basis.variables import Variable
+from suffice.engines.data import Data
+from suffice.engines.scan import rows_with
 from suffice.errors import ModelError, quantity
 from suffice.graphs import Graph
 from suffice.models.parts.network_parts import Provenance
 from suffice.models.questions.answering import ImputeOptions, PredictOptions, ProbabilityOptions, QueryOptions, refuse_others
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     import pyarrow as pa
 
     from suffice.basis.argument_types import RowsLike
+    from suffice.basis.arrays import Array
     from suffice.models.questions.answers import Distribution, Marginals, MostProbable
     from suffice.models.questions.mixture import Mixture
     from suffice.models.questions.question import Given
     from suffice.models.rows.row_answering import RowAnswering
     from suffice.numerics.inference.finite.junction_tree import JunctionTree
     from suffice.statistics import Statistics
-
-    Array = npt.NDArray[np.float64]
 
 
 Twin = TypeVar("Twin", bound="RowAnswering")
@@ -46,6 +45,8 @@ class UndirectedParts(Provenance, Tabular):
     """The variables by name, in the order in which they were declared or stand in the file."""
     penalty: Any
     """The penalty it was fitted with."""
+    _word: ClassVar[str]
+    """What the model is called in refusals."""
     _lines, _indent = 40, "  "
 
     if TYPE_CHECKING:
@@ -54,7 +55,6 @@ class UndirectedParts(Provenance, Tabular):
         def graph(self) -> Graph: ...
         @property
         def n_parameters(self) -> int: ...
-        def log_likelihood(self, data: Any = None) -> float: ...
         def summary(self, data: Any = None) -> Statistics: ...
 
     def __len__(self) -> int:
@@ -66,35 +66,23 @@ class UndirectedParts(Provenance, Tabular):
     def __iter__(self) -> Iterator[str]:
         return iter(self.variables)
 
-    def bic(self, data: RowsLike | Statistics | None = None) -> float:
-        """log-likelihood − ½ k ln N: higher is better."""
-        seen = self.summary(data)
-        return self.log_likelihood(seen) - 0.5 * self.n_parameters * float(np.log(seen.weight))
-
-    def aic(self, data: RowsLike | Statistics | None = None) -> float:
-        """log-likelihood − k: higher is better."""
-        return self.log_likelihood(data) - self.n_parameters
+    def rows(self, data: Any) -> Data:
+        """Data read with the variables of this network: its states in its order."""
+        return rows_with(data, self.variables, self._word)
 
     def _headline(self) -> str:
         sizes = {"variable": len(self), "edge": len(self.graph.edges), "parameter": self.n_parameters}
         return f"{type(self).__name__} of {', '.join(quantity(n, noun) for noun, n in sizes.items())}; {self.fit_info}"
 
 
-class Undirected(PicturedTable, Generic[Twin]):
-    """What a `MarkovNet` can be asked. A subclass has `graph`, `variables` and `_to_directed`: the network that answers.
+class Undirected(UndirectedParts, PicturedTable, Generic[Twin]):
+    """What a `MarkovNet` can be asked. A subclass has `graph` and `_to_directed`: the network that answers.
 
     `given` is that of `BayesNet.query`: a finite variable has a state or likelihoods, a real one a number.
     """
 
     file_kind: ClassVar[str]
     """What its files call it."""
-
-    if TYPE_CHECKING:  # what the parts have
-
-        @property
-        def graph(self) -> Graph: ...
-        @property
-        def variables(self) -> Mapping[str, Variable]: ...
 
     def _to_directed(self) -> Twin:
         """The same distribution as a Bayesian network on a triangulation; refused with its size where that is too large."""
@@ -188,6 +176,15 @@ class Undirected(PicturedTable, Generic[Twin]):
     def log_likelihood(self, data: RowsLike | Statistics | None = None) -> float:
         """Σ ln p(row) over the data."""
         return self.directed.log_likelihood(data)
+
+    def bic(self, data: RowsLike | Statistics | None = None) -> float:
+        """log-likelihood − ½ k ln N: higher is better."""
+        seen = self.summary(data)
+        return self.log_likelihood(seen) - 0.5 * self.n_parameters * float(np.log(seen.weight))
+
+    def aic(self, data: RowsLike | Statistics | None = None) -> float:
+        """log-likelihood − k: higher is better."""
+        return self.log_likelihood(data) - self.n_parameters
 
     def entropy(self) -> float:
         """H(p) in nats."""

@@ -79,8 +79,7 @@ class VisibleColumns:
 
     @cached_property
     def units(self) -> LayerUnits:
-        sizes = tuple(self._finite(n).n_states for n in self.groups)
-        return LayerUnits(len(self.bits), sizes, len(self.numbers))
+        return LayerUnits(len(self.bits), tuple(self._finite(n).n_states for n in self.groups), len(self.numbers))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -158,8 +157,7 @@ class OfUnits:
 
 def refuse_missing_cells(rows: Data) -> None:
     """A machine needs complete rows: their missing cells are counted."""
-    found = [f"{name!r} {n:,}" for name, n in rows.missing.items() if n]
-    if found:
+    if found := [f"{name!r} {n:,}" for name, n in rows.missing.items() if n]:
         raise MissingCells(
             f"there are missing cells ({listing(found, style='str')}, of {quantity(rows.n_rows, 'row')}), and the visible units "
             "of a machine are all seen: fill them in first, as impute of a network of these rows does; no row is ever dropped"

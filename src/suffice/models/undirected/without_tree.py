@@ -19,6 +19,7 @@ from suffice.models.questions.answers import Distribution, Marginals
 from suffice.models.rows.frames import arrow_columns
 from suffice.models.undirected.factor import Factor, network_of
 from suffice.models.undirected.markov_parts import MarkovParts, SomeMarkov
+from suffice.numerics.inference.finite.network import Network
 from suffice.numerics.inference.sampling.gibbs import GibbsState, Walker
 from suffice.numerics.inference.sampling.sampling import Chained, Gibbs
 
@@ -78,11 +79,8 @@ def gibbs_marginals(net: MarkovParts, given: Mapping[str, object], method: Gibbs
             raise ModelError(f"the network has no node {name!r}{nearest(name, net.variables)}")
         if not _is_state(value):
             raise ModelError(f"the evidence of {name!r} are likelihoods, which Gibbs sampling does not take here; give a state")
-    free = [n for n in net.variables if n not in given]
-    near, _ = near_net(net, free, given)
-    _refuse_zeros(near.factors)
-    network = network_of(near.factors, near.variables)
-    walker = Walker(network, free=range(network.n_variables), targets=())
+    near, _ = near_net(net, [n for n in net.variables if n not in given], given)
+    network, walker = _walker(near)
     rngs = [np.random.default_rng(s) for s in np.random.SeedSequence(whole(seed, "a seed", 0, ModelError)).spawn(method.chains)]
     starts = [GibbsState(rng.integers(0, network.sizes), np.zeros(0)) for rng in rngs]
     walks = [walker.rows(at, method.length, rng, burn_in=method.burn_in, spacing=1) for at, rng in zip(starts, rngs, strict=True)]
@@ -98,26 +96,26 @@ def gibbs_marginals(net: MarkovParts, given: Mapping[str, object], method: Gibbs
     return Marginals({}, np.zeros(0), np.zeros(1, np.int64), float("nan"), given, answers)
 
 
-def _refuse_zeros(factors: Iterable[Factor]) -> None:
-    zeros = [f.names for f in factors if not np.isfinite(f.log).all()]
-    if zeros:
+def _walker(net: MarkovParts) -> tuple[Network, Walker]:
+    """The factors by number, and who walks over all of their states: there may be no zeros in the way."""
+    if zeros := [f.names for f in net.factors if not np.isfinite(f.log).all()]:
         raise ModelError(
             "rows cannot be drawn: the tree is too large, and a chain of single moves may not get around what the factor of "
             f"{listing(zeros[0])} rules out"
         )
+    network = network_of(net.factors, net.variables)
+    return network, Walker(network, free=range(network.n_variables), targets=())
 
 
 def gibbs_rows(net: MarkovParts, n: int, seed: int | None) -> pa.Table:
     """Rows that one chain comes by: nearly independent where it moves fast, and a note says that they need not be."""
     whole(n, "the number of rows to draw", 0, ModelError)
     rng = np.random.default_rng(None if seed is None else whole(seed, "a seed", 0, ModelError))
-    _refuse_zeros(net.factors)
-    network = network_of(net.factors, net.variables)
+    network, walker = _walker(net)
     note(
         f"the tree is too large for independent rows: they are drawn by Gibbs sampling, one chain, {BURN_IN:,} sweeps before the "
         f"first row and {SPACING} between rows"
     )
-    walker = Walker(network, free=range(network.n_variables), targets=())
     start = GibbsState(rng.integers(0, network.sizes), np.zeros(0))
     codes = walker.rows(start, n, rng, burn_in=BURN_IN if n else 0, spacing=SPACING)
     return pa.table(arrow_columns(net.variables, {name: codes[:, i] for i, name in enumerate(net.variables)}))
