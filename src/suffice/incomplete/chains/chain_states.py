@@ -159,10 +159,8 @@ class StateSpace:
     @classmethod
     def of(cls, phases: Sequence[Phase], unknown: Sequence[str]) -> StateSpace:
         """`unknown` are the finite variables that some step does not show."""
-        members = members_of_state(phases, sorted(unknown))
-        found: dict[str, Any] = {name: node.child for name, node in phases[-1].nodes.items()}
-        states: Any = tuple(rename(found[n], relative_name(n, k)) for n, k in members)
-        return cls(tuple(phases), tuple(sorted(unknown)), members, states)
+        names = tuple(sorted(unknown))
+        return cls(tuple(phases), names, (), ()).part(members_of_state(phases, names))
 
     def check_size(self, what: str) -> StateSpace:
         """The same; too many joint states for a matrix of transitions, which is needed for something, are refused."""
@@ -310,22 +308,14 @@ class StepLayout:
         """The columns of all nodes, at their lags, as far as the data have them."""
         every = {n for phase in self.phases for n in phase.columns}
         if self.only is not None:
-            own = (
-                node
-                for p in self.phases
-                for by_table in (True, False)
-                for node in self.emitting_nodes(p, by_table=by_table).values()
-            )
+            own = (node for p in self.phases for node in self.emitting_nodes(p).values())
             every = {v.name for node in own for v in node.members} | {n for n in self.only if n in self.space.unknown}
         return tuple(n for n in sorted(every) if variable_and_lag(n)[0] in self.shown)
 
-    def emitting_nodes(self, phase: Phase, *, by_table: bool) -> dict[str, NodeFamily]:
-        """The nodes of a phase whose variable is not part of the joint state, tables or others."""
-        return {
-            n: node
-            for n, node in phase.nodes.items()
-            if n not in self.space.unknown and node.by_table == by_table and phase.keys[n] not in self.counted and self._has(n)
-        }
+    def emitting_nodes(self, phase: Phase, *, by_table: bool | None = None) -> dict[str, NodeFamily]:
+        """The nodes of a phase whose variable is not part of the joint state: all of them, the tables, or the others."""
+        own = {n: node for n, node in phase.nodes.items() if n not in self.space.unknown and phase.keys[n] not in self.counted}
+        return {n: node for n, node in own.items() if by_table in (None, node.by_table) and self._has(n)}
 
     def _has(self, name: str) -> bool:
         return self.only is None or name in self.only

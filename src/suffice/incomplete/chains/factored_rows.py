@@ -107,9 +107,8 @@ def _parts(layout: StepLayout) -> Iterable[StepLayout]:
     """What steps show, apart by the unknown variables that it depends on."""
     nodes: dict[str, list[NodeFamily]] = {}
     for phase in layout.phases:
-        for by_table in (True, False):
-            for name, node in layout.emitting_nodes(phase, by_table=by_table).items():
-                nodes.setdefault(name, []).append(node)
+        for name, node in layout.emitting_nodes(phase).items():
+            nodes.setdefault(name, []).append(node)
     groups: dict[tuple[Place, ...], set[str]] = {}
     for name in layout.labelled:
         groups.setdefault(((name, 0),), set()).add(name)

@@ -114,8 +114,7 @@ class LinearRows:
         cells = weight, block.weights, phase, first, index, reals
         kinds = [*begins, *moved], put_out, [*begins, *moved, *put_out, *gaps]
         transitions, shapes, groups = (Alike.of([phase, *own], n) for own in kinds)
-        left = (layout.rest.emitting_nodes(p, by_table=by_table) for p in layout.phases for by_table in (True, False))
-        rest = ChainRows.of(layout.rest, block) if any(left) else None
+        rest = ChainRows.of(layout.rest, block) if any(map(layout.rest.emitting_nodes, layout.phases)) else None
         return cls(layout, block.number, starts, *cells, transitions, shapes, groups, rest)
 
     @property
