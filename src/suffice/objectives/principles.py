@@ -11,14 +11,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.registry import Named
 from suffice.errors import FitError, listing, nearest, whole
 from suffice.errors.remedies import LIKELIHOOD, Remedy, argument, weight_penalty
 from suffice.families.priors.priors import as_prior
-
-Array = npt.NDArray[np.float64]
 
 
 class Objective(Named):

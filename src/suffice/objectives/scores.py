@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.basis.registry import Named
 from suffice.basis.variables import Variable
 from suffice.errors import FitError, nearest
@@ -24,8 +25,6 @@ from suffice.families.protocol.family import Family, Statistic
 from suffice.families.regressions.regression_suprema import Supremum
 from suffice.statistics import Statistics
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Sets = npt.NDArray[np.int32]
 
 
