@@ -236,11 +236,6 @@ def by_evidence(
     return chosen
 
 
-if TYPE_CHECKING:
-    from suffice.basis.argument_types import RowsLike
-    from suffice.graphs.directed import DagLike
-
-
 @dataclass(frozen=True, eq=False)
 class Projection:
     """The network of a graph that is nearest to p, and how near it is, in nats: cross_entropy = entropy + kl.

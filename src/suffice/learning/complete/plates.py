@@ -121,7 +121,7 @@ class Plate:
         default = Pooled() if self.group is None else Separate()
         set_field = object.__setattr__
         set_field(self, "graph", graph)
-        set_field(self, "columns", _checked_columns(self.columns, graph, self.group))
+        set_field(self, "columns", _checked_columns(self.columns, graph))
         set_field(self, "inside", _checked_inside(self.inside, graph, self.group))
         set_field(self, "pooling", default if self.pooling is None else self.pooling)
         if not isinstance(self.pooling, (Pooled, Separate, Partial)):
@@ -221,7 +221,7 @@ class Plate:
         return f"Plate({', '.join(parts)}, pooling={self.pooling!r}): {'; '.join([size, *tied])}"
 
 
-def _checked_columns(columns: Any, graph: Dag, group: Any) -> dict[str, tuple[str, ...]]:
+def _checked_columns(columns: Any, graph: Dag) -> dict[str, tuple[str, ...]]:
     if columns is None:
         return {}
     if not isinstance(columns, Mapping):

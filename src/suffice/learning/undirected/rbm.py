@@ -9,7 +9,9 @@ p. 1064). Each step is a few products of matrices of floats, with what is drawn 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -20,27 +22,21 @@ from suffice.basis.iteration import Iteration, OutOfTime, Progress, Run
 from suffice.basis.limits import COPIES, Limits, check_room, options_of
 from suffice.basis.variables import Finite
 from suffice.engines.data import Data
+from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, note, quantity, whole
 from suffice.errors.earlier import tell_of_argument
 from suffice.errors.remedies import Remedy, weight_penalty
 from suffice.learning.principles import MACHINE
 from suffice.models.rbm import RBM
-from suffice.models.undirected.visible import VisibleColumns, refuse_missing_cells
+from suffice.models.undirected.visible import ROWS, VisibleColumns, refuse_missing_cells
+from suffice.numerics.inference.sampling.boltzmann import Floats, LayerUnits, Machine, key_of
 from suffice.objectives.principles import L1, L2, ContrastiveDivergence, as_penalties
 from suffice.statistics import Request
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
     from suffice.objectives.principles import PenaltyLike
-
-import time
-from copy import deepcopy
-from dataclasses import replace
-
-from suffice.engines.engine import Block
-from suffice.models.undirected.visible import ROWS
-from suffice.numerics.inference.sampling.boltzmann import Floats, LayerUnits, Machine, key_of
 
 SPREAD = 0.01
 """The standard deviation of the weights at the start (Hinton 2012, A practical guide to training RBMs, section 8)."""
