@@ -235,11 +235,6 @@ GLANCE = 2**12
 """So many steps often show all codes that there are."""
 
 
-def steps_of(lengths: Ints) -> tuple[Ints, Ints]:
-    """Where sequences of these lengths begin, one more for the end; and the place of each step in its sequence."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), places_of(lengths)
-
-
 class Kinds(NamedTuple):
     """Steps that are alike: the kind of each step, and of each kind its phase and codes."""
 
@@ -349,7 +344,12 @@ class StepLayout:
         keys = [[phase.keys[n] for n in self.emitting_nodes(phase, by_table=True)] for phase in self.phases]
         return any(own != keys[-1] for own in keys)
 
-    def columns(self, block: Block, step: Ints) -> Columns:
-        """The columns of a block at their lags; what lies before the first step is missing."""
+    def unroll(self, block: Block) -> tuple[Ints, Array | None, Ints, Ints, Columns]:
+        """Of a block of whole sequences: where each begins, one more for the end, and its weight; the place of each step in its
+        sequence, and its phase; and the columns at their lags, of which what lies before the first step is missing."""
+        assert block.lengths is not None
+        starts, step = np.concatenate([[0], np.cumsum(block.lengths)]).astype(np.int64), places_of(block.lengths)
         places = ((name, *variable_and_lag(name)) for name in self.names)
-        return {name: lag_cells(block.columns[base], step, k) for name, base, k in places}
+        columns = {name: lag_cells(block.columns[base], step, k) for name, base, k in places}
+        weight = None if block.weight is None else block.weight[starts[:-1]]
+        return starts, weight, step, np.minimum(step, len(self.phases) - 1), columns

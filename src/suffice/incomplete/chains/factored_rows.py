@@ -27,7 +27,7 @@ from suffice.errors.remedies import FIRST_STATIONARY
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_batches import Scored
 from suffice.incomplete.chains.chain_rows import ChainRows, StepRegression, checked_logs, regressions
-from suffice.incomplete.chains.chain_states import MAX_STATES, Columns, Kinds, StateSpace, StepLayout, steps_of
+from suffice.incomplete.chains.chain_states import MAX_STATES, Columns, Kinds, StateSpace, StepLayout
 from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ShownPart, StatesFound, certain, observed_columns
 from suffice.incomplete.components import Expectation, NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import connected_sets
@@ -163,19 +163,16 @@ class FactoredRows:
 
     @classmethod
     def of(cls, plan: FactorPlan, block: Block) -> FactoredRows:
-        assert block.lengths is not None
-        layout = plan.layout
-        starts, step = steps_of(block.lengths)
+        layout, n = plan.layout, block.n_rows
         for part in plan.parts:
-            K, n = part.space.size, len(step)
+            K = part.space.size
             if K * n > MAX_LIKELIHOODS and any(part.emitting_nodes(phase, by_table=False) for phase in part.phases):
                 raise TooLarge(
                     f"{listing(sorted(part.only or ()))} depends on {K:,} joint states, and {n:,} steps are read at a time: "
                     f"their likelihoods would need {bytes_in_words(8.0 * K * n)}; take shorter sequences, or fewer states"
                 )
-        columns, phase = layout.columns(block, step), np.minimum(step, len(layout.phases) - 1)
+        starts, weight, _, phase, columns = layout.unroll(block)
         parts = tuple(ChainRows.of(part, block) for part in plan.parts)
-        weight = None if block.weight is None else block.weight[starts[:-1]]
         inputs = columns if layout.stepwise else {}
         return cls(plan, block.number, starts, weight, phase, tuple(_moves(plan, columns, phase)), parts, inputs)
 

@@ -24,7 +24,7 @@ from suffice.errors import FitError, ModelError, listing
 from suffice.errors.remedies import DIFFUSE, FIRST_DIFFUSE, FREE, STATIONARY
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.chains.chain_rows import ChainRows
-from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, parameter_nodes, steps_of
+from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, parameter_nodes
 from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.linear_states import OBSERVED, LinearSpace, LinearTerm
 from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
@@ -95,10 +95,9 @@ class LinearRows:
 
     @classmethod
     def of(cls, layout: LinearLayout, block: Block) -> LinearRows:
-        assert block.lengths is not None
-        starts, step = steps_of(block.lengths)
-        n, space = len(step), layout.numbers
-        columns, phase, first = layout.columns(block, step), np.minimum(step, len(space.phases) - 1), step == 0
+        starts, weight, step, phase, columns = layout.unroll(block)
+        n, space, first = len(step), layout.numbers, step == 0
+        phase = np.minimum(phase, len(space.phases) - 1)
         index = {name: np.zeros(n, np.int64) for name in space.phases[-1].nodes}
         for number, terms in enumerate(space.terms):
             rows = np.flatnonzero(phase == number)
@@ -110,7 +109,6 @@ class LinearRows:
         gaps = [np.isnan(reals[name]).astype(np.int64) for name in space.outputs]
         moved, put_out = [index[name] for name in space.unknown], [index[name] for name in space.outputs]
         begins = [first.astype(np.int64)] if space.settles else []
-        weight = None if block.weight is None else block.weight[starts[:-1]]
         cells = weight, block.weights, phase, first, index, reals
         kinds = [*begins, *moved], put_out, [*begins, *moved, *put_out, *gaps]
         transitions, shapes, groups = (Alike.of([phase, *own], n) for own in kinds)

@@ -20,7 +20,7 @@ from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, is_missing
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_batches import Match, NormalSteps, Scored, step_batches
-from suffice.incomplete.chains.chain_states import Columns, Kinds, Phase, StepLayout, steps_of
+from suffice.incomplete.chains.chain_states import Columns, Kinds, Phase, StepLayout
 from suffice.incomplete.components import Theta
 from suffice.incomplete.numbers.completed_rows import Batch
 
@@ -59,17 +59,13 @@ class ReducedSteps:
 
     @classmethod
     def of(cls, layout: StepLayout, block: Block) -> Self:
-        assert block.lengths is not None
-        starts, step = steps_of(block.lengths)
-        columns = layout.columns(block, step)
-        phase = np.minimum(step, len(layout.phases) - 1)
+        starts, weight, _, phase, columns = layout.unroll(block)
         driving = observed_columns(layout, {v.name for p in layout.phases for n in layout.moving for v in p.nodes[n].parents})
         transitions = Kinds.of(phase, {n: columns[n] for n in driving if columns[n].dtype.kind != "f"})
         tabled = (node for p in layout.phases for node in layout.emitting_nodes(p, by_table=True).values())
         shown = {v.name for node in tabled for v in node.members}
         seen = sorted({*observed_columns(layout, shown), *layout.labelled})
         symbols = Kinds.of(phase if layout.varies else len(layout.phases) - 1, {n: columns[n] for n in seen}) if seen else None
-        weight = None if block.weight is None else block.weight[starts[:-1]]
         dense = tuple(step_batches(layout, columns, phase, block.weights))
         inputs = {n: columns[n] for n in driving} if layout.stepwise else {}
         emitted = layout.emitting_nodes(layout.phases[-1], by_table=False)
