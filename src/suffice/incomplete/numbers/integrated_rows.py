@@ -71,11 +71,10 @@ def whole(batch: Batch, theta: Theta, units: Units) -> Iterator[Batch]:
 
 
 def log_weights_of_states(batch: Batch, theta: Theta, units: Units) -> Array:
-    """ln w of each joint state and row, whatever else is missing."""
-    if not batch.component.summed:
-        return _log_weights(batch, theta, units)
+    """ln w of each joint state and row, whatever else is missing; −∞ where there is no estimate: that does not occur."""
     parts = ((_log_weights(b, theta, units), b.copies) for b in whole(batch, theta, units))
-    return np.concatenate([np.logaddexp.reduce(x.reshape(len(x), -1, copies), axis=2) for x, copies in parts], axis=1)
+    logs = np.concatenate([x if n == 1 else np.logaddexp.reduce(x.reshape(len(x), -1, n), axis=2) for x, n in parts], axis=1)
+    return np.where(np.isnan(logs), -np.inf, logs)
 
 
 def _log_weights(batch: Batch, theta: Theta, units: Units) -> Array:

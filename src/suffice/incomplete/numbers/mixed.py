@@ -277,7 +277,7 @@ class RowIntegrals:
                 total -= np.where(np.isnan(block.columns[node.name]), 0.0, np.log(self.units.scale[node.name]))
         for _, component, rows in step.components(block, missing):
             for batch in batches(component, rows):
-                total[batch.rows.row] += np.logaddexp.reduce(self._logs(batch), axis=0)
+                total[batch.rows.row] += np.logaddexp.reduce(log_weights_of_states(batch, self.theta, self.units), axis=0)
         return total
 
     def posterior(self, target: str) -> Array:
@@ -292,7 +292,7 @@ class RowIntegrals:
                 continue
             for batch in batches(component, rows):
                 if isinstance(child, Finite):
-                    logs, at = self._logs(batch), [v.name for v in component.states].index(target)
+                    logs, at = log_weights_of_states(batch, self.theta, self.units), component.states.index(child)
                     share = np.exp(logs - logs.max(axis=0)).reshape(*component.shape, -1)
                     own = share.sum(axis=tuple(a for a in range(len(component.shape)) if a != at))
                     result[possible[batch.rows.row]] = (own / own.sum(axis=0)).T
@@ -308,7 +308,3 @@ class RowIntegrals:
     def _step(self, integrated: Iterable[str]) -> ReduceMixed:
         finder = PatternFinder(self.nodes, tuple(self.nodes), integrated=integrated)
         return ReduceMixed(finder, self.theta.tables, self.units, True)
-
-    def _logs(self, batch: Batch) -> Array:
-        logs = log_weights_of_states(batch, self.theta, self.units)
-        return np.where(np.isnan(logs), -np.inf, logs)
