@@ -224,7 +224,7 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
-    own, _ = options_of("fit", options, FitOptions)
+    own, budget = options_of("fit", options, FitOptions)
     first, base, missing_depends_on = own["first"], own["base"], own["missing_depends_on"]
     limits: dict[str, Any] = {name: options[name] for name in LIMITS if options.get(name) is not None}  # type: ignore[literal-required]
     climbing = {name: own[name] for name in ("start", "tol", "max_iter") if own[name] is not None}
@@ -234,7 +234,7 @@ def fit(
         if objective is not None:
             CHAIN.check(objective, dag.label)
         _refuse_limits(limits, "a LinearChain", ("time_limit", "memory_limit", "progress", "threads"))
-        return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing, **limits)
+        return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing, budget=budget)
     undirected = not isinstance(dag, (Dag, BayesNet)) and is_undirected(dag)
     if climbing:
         what = "an undirected model" if undirected else "this model"
@@ -244,7 +244,7 @@ def fit(
         refuse_directed(**about_gaps, estimate=estimate, families=families, shared=shared, first=first)
         _refuse_limits(limits, "an undirected model", ("time_limit", "memory_limit", "progress"))
         chosen: dict[str, Any] = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
-        return fit_undirected(dag, data, **chosen, **limits)
+        return fit_undirected(dag, data, **chosen, budget=budget)
     model: Any = dag  # what is left has to make a Template or a Dag, or is refused by it
     source: Any = data
     slices = of_sequences(dag, data)

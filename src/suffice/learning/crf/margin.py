@@ -131,7 +131,7 @@ def sequence_weights(block: EncodedBlock) -> Array:
 def descend(problem: LabelProblem, how: Climbing, cost: float) -> tuple[Array, WeightRun]:
     """The weights with the smallest objective that was seen, and the trace of passes, whose bound is the gap."""
     refuse_far(problem, "Margin")
-    watch: Progress[Array] = Progress("fitting margins", how.time_limit, how.progress)
+    watch: Progress[Array] = how.budget.watch("fitting margins")
     features, pair = problem.features, pair_weights(problem.features)
     planes = Planes(features.n, np.concatenate(list(problem.each(lambda block: sequence_weights(block[0])))), how.c2)
 
@@ -217,7 +217,7 @@ class PerceptronWalk:
 
 def walk(problem: LabelProblem, how: Climbing, objective: Perceptron) -> tuple[Array, WeightRun]:
     """The weights after some epochs, or as soon as nothing is wrong. The objective in the trace is the number of wrong labels."""
-    watch: Progress[Array] = Progress("perceptron", how.time_limit, how.progress)
+    watch: Progress[Array] = how.budget.watch("perceptron")
     state, trace, converged = PerceptronWalk(problem.features, how.start), list[WeightStep](), False
     refuse_far(problem, "Perceptron")
     try:

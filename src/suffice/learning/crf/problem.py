@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from suffice.basis.arrays import Array, Bools, Ints
-from suffice.basis.iteration import ProgressLike
+from suffice.basis.limits import NO_LIMITS, Budget
 from suffice.engines.engine import Block, Step, sum_up
 from suffice.engines.local.kept import ValueStore
 from suffice.engines.sequences.sequences import Sequences
@@ -324,8 +324,7 @@ class Climbing:
     memory: int = 6
     tol: float = 1e-9
     max_iter: int = 1000
-    time_limit: float | None = None
-    progress: ProgressLike = None
+    budget: Budget = NO_LIMITS
 
 
 def choose_pairs(chain: LinearChain, counts: PairCounts, every: Vocabulary) -> Ints:

@@ -237,7 +237,7 @@ def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | 
     if problem.method is None and tree.n_cells > MAX_CLIQUES:
         return None
     total = float(seen[: problem.terms.table_start[1]].sum())
-    progress = problem.watch("iterative proportional fitting")
+    progress = problem.budget.watch("iterative proportional fitting")
     found = tree.fit(
         seen / total,
         method,

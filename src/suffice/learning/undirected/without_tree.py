@@ -315,7 +315,7 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
     if not goal.persistent and not isinstance(problem.rows, Data):
         raise FitError(f"chains that start at rows need rows, not statistics of them: {PERSISTENT} needs no more")
     chains = Chains(terms, goal, how.seed, seen, None if goal.persistent else problem.rows)
-    prices, watch = (problem.l1 / problem.weight, problem.l2 / problem.weight), problem.watch("contrastive divergence")
+    prices, watch = (problem.l1 / problem.weight, problem.l2 / problem.weight), problem.budget.watch("contrastive divergence")
     weights, trace, done = _descend(terms, chains, how, seen, prices, watch)
     rounds = f"{how.rounds:,} rounds" if done == how.rounds else f"stopped after {done:,} of {how.rounds:,} rounds"
     by = f"{goal!r}{f' with {problem.penalties!r}' if problem.penalties else ''}, {rounds}"
