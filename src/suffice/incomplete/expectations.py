@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import Protocol
@@ -72,7 +72,7 @@ class IncompleteRows:
         if self._step.reals and self._step.crowds and any(cpd.is_open for cpd in cpds.values()):
             raise FitError("rows that were summed up do not say all of a regression: they must be kept whole")
         if self.rows is None:
-            return ExpectedElsewhere(self._data, self._step, cpds, self._seed, self._integrated)
+            return ExpectedElsewhere(self._data, _Expect(self._step, cpds, (), self._seed, self._integrated))
         if self.rows.reals or self._whole:
             return ExpectedMoments(cpds, self.rows, self._seed, self.watch, self._integrated)
         completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
@@ -111,17 +111,14 @@ class ExpectedElsewhere:
     """What rows are expected to have that stay where they are."""
 
     data: Data
-    step: ReduceRows
-    cpds: Mapping[str, Cpd]
-    seed: int
-    integrated: tuple[str, ...] = ()
+    step: _Expect
 
     @property
     def weight(self) -> float:
         return self.data.weight
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
-        return self.data.fold(_Expect(self.step, self.cpds, tuple(requests), self.seed, self.integrated), threads=threads)
+        return self.data.fold(replace(self.step, requests=tuple(requests)), threads=threads)
 
 
 class ExpectedTables:

@@ -148,9 +148,6 @@ def _where(node: NodeFamily, key: int | None) -> str:
     return "" if key is None else describe(key, node.finite)
 
 
-ENTRIES = ("intercept", "coefficients", "variance")
-
-
 @dataclass(frozen=True)
 class HeldEntries:
     """Which entries of a Gaussian are known: its intercept, the coefficients of some real parents (by number), its variance."""
@@ -163,7 +160,7 @@ class HeldEntries:
     def of(node: NodeFamily, names: Iterable[str]) -> HeldEntries:
         """The entries of these names: those of the arrays, or real parents, whose coefficients are meant."""
         wanted, parents = set(names), node.reals[:-1]
-        known = [*ENTRIES, *parents]
+        known = [*Line._fields, *parents]
         for name in sorted(wanted - set(known)):
             raise FitError(
                 f"fixed has {name!r} of {node.name!r}, which is no entry of it: {listing(known)}{nearest(str(name), known)}"
