@@ -20,7 +20,7 @@ from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import add_up
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_batches import Match, NormalSteps, Scored, local_parameters
-from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, Phase, StateSpace, StepLayout
+from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, Phase, StateSpace, StepLayout, WholeSequences
 from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ReducedSteps, ShownPart, StatesFound, certain
 from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.first_slices import stationary
@@ -328,7 +328,7 @@ class ChainRows(ReducedSteps):
         return Expectation(0.0, np.zeros(self.layout.tables.n_cells), moments, steps)
 
 
-def checked_logs(rows: Any, logs: Array, stuck: Ints) -> float:
+def checked_logs(rows: WholeSequences, logs: Array, stuck: Ints) -> float:
     """Σ w ln p of sequences; one that is impossible is refused."""
     lost = np.flatnonzero(logs == -np.inf)
     if rows.weight is not None:

@@ -267,6 +267,19 @@ class Kinds(NamedTuple):
         return some, {name: codes[some] for name, codes in self.codes.items()}
 
 
+@dataclass(frozen=True, eq=False)
+class WholeSequences:
+    """The whole sequences of a block: its number, where each begins, one more for the end, and their weights."""
+
+    number: int
+    starts: Ints
+    weight: Array | None
+
+    @property
+    def n_steps(self) -> int:
+        return int(self.starts[-1])
+
+
 class ImpossibleSequence(FitError):
     """A sequence without probability under the parameters: the number of its block, and the step there at which it is lost."""
 

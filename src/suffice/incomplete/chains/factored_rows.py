@@ -27,7 +27,7 @@ from suffice.errors.remedies import FIRST_STATIONARY
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_batches import Scored
 from suffice.incomplete.chains.chain_rows import ChainRows, StepRegression, checked_logs, regressions
-from suffice.incomplete.chains.chain_states import MAX_STATES, Columns, Kinds, StateSpace, StepLayout
+from suffice.incomplete.chains.chain_states import MAX_STATES, Columns, Kinds, StateSpace, StepLayout, WholeSequences
 from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ShownPart, StatesFound, certain, observed_columns
 from suffice.incomplete.components import Expectation, NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import connected_sets
@@ -149,13 +149,10 @@ class _Factors(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FactoredRows:
+class FactoredRows(WholeSequences):
     """Whole sequences, reduced."""
 
     plan: FactorPlan
-    number: int
-    starts: Ints
-    weight: Array | None
     phase: Ints
     moves: tuple[MoveTable, ...]
     parts: tuple[ChainRows, ...]
@@ -174,11 +171,7 @@ class FactoredRows:
         starts, weight, _, phase, columns = layout.unroll(block)
         parts = tuple(ChainRows.of(part, block) for part in plan.parts)
         inputs = columns if layout.stepwise else {}
-        return cls(plan, block.number, starts, weight, phase, tuple(_moves(plan, columns, phase)), parts, inputs)
-
-    @property
-    def n_steps(self) -> int:
-        return int(self.starts[-1])
+        return cls(block.number, starts, weight, plan, phase, tuple(_moves(plan, columns, phase)), parts, inputs)
 
     def _factors(self, theta: Theta, ones: Collection[str] = ()) -> _Factors:
         plan, n_phases = self.plan, len(self.plan.layout.phases)

@@ -24,7 +24,7 @@ from suffice.errors import FitError, ModelError, listing
 from suffice.errors.remedies import DIFFUSE, FIRST_DIFFUSE, FREE, STATIONARY
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.chains.chain_rows import ChainRows
-from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, parameter_nodes
+from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, WholeSequences, parameter_nodes
 from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.linear_states import OBSERVED, LinearSpace, LinearTerm
 from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
@@ -73,13 +73,10 @@ class Alike(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearRows:
+class LinearRows(WholeSequences):
     """Whole sequences, reduced. `phase` is that of each step, `configuration` that of each variable's node there."""
 
     layout: LinearLayout
-    number: int
-    starts: Ints
-    weight: Array | None
     weights: Array
     phase: Ints
     first: Bools
@@ -109,15 +106,11 @@ class LinearRows:
         gaps = [np.isnan(reals[name]).astype(np.int64) for name in space.outputs]
         moved, put_out = [index[name] for name in space.unknown], [index[name] for name in space.outputs]
         begins = [first.astype(np.int64)] if space.settles else []
-        cells = weight, block.weights, phase, first, index, reals
+        cells = block.weights, phase, first, index, reals
         kinds = [*begins, *moved], put_out, [*begins, *moved, *put_out, *gaps]
         transitions, shapes, groups = (Alike.of([phase, *own], n) for own in kinds)
         rest = ChainRows.of(layout.rest, block) if any(map(layout.rest.emitting_nodes, layout.phases)) else None
-        return cls(layout, block.number, starts, *cells, transitions, shapes, groups, rest)
-
-    @property
-    def n_steps(self) -> int:
-        return int(self.starts[-1])
+        return cls(block.number, starts, weight, layout, *cells, transitions, shapes, groups, rest)
 
     @property
     def space(self) -> LinearSpace:

@@ -20,7 +20,7 @@ from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, is_missing
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_batches import Match, NormalSteps, Scored, step_batches
-from suffice.incomplete.chains.chain_states import Columns, Kinds, Phase, StepLayout
+from suffice.incomplete.chains.chain_states import Columns, Kinds, Phase, StepLayout, WholeSequences
 from suffice.incomplete.components import Theta
 from suffice.incomplete.numbers.completed_rows import Batch
 
@@ -40,13 +40,10 @@ class Emission(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedSteps:
+class ReducedSteps(WholeSequences):
     """What a block of whole sequences is reduced to."""
 
     layout: StepLayout
-    number: int
-    starts: Ints
-    weight: Array | None
     transitions: Kinds
     symbols: Kinds | None
     dense: tuple[tuple[Phase, tuple[Batch, ...], tuple[NormalSteps, ...]], ...]
@@ -72,11 +69,7 @@ class ReducedSteps:
         counts = [n for n, node in emitted.items() if node.by_rows and node.reals and n in columns]
         gaps = {n: lost for n in counts if (lost := is_missing(columns[n])).any()}
         finite = {n: c for n, c in columns.items() if c.dtype.kind != "f"} if gaps else {}
-        return cls(layout, block.number, starts, weight, transitions, symbols, dense, inputs, finite, gaps)
-
-    @property
-    def n_steps(self) -> int:
-        return int(self.starts[-1])
+        return cls(block.number, starts, weight, layout, transitions, symbols, dense, inputs, finite, gaps)
 
     @cached_property
     def emissions(self) -> list[Emission]:
