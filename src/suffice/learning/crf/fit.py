@@ -66,11 +66,14 @@ class LabelTask:
         return self._crf(weights, f"margins ({objective.cost!r}, cutting planes) with {self.penalties!r}: {run.in_words()}", run)
 
     def _require_whole(self, what: str) -> None:
-        """Refuse chains whose labels are told by more than the one before; tell of sequences that cannot be learned from."""
+        """Refuse chains whose labels are told by more than the one before, and rows that no block is kept of, since sequences are
+        taken one after the other; tell of those that cannot be learned from."""
         if not self.problem.chain.is_plain:
             wider = Remedy("order=2, pairs=True in a Window, or transitions=", "--labels-back 2, pairs(...), or --transitions")
             instead = Remedy(f"Conditional({self.problem.chain.label!r})", "--objective conditional")
             raise FitError(f"{what} is for chains without {wider}: use {instead}")
+        if not self.problem.findings.blocks:
+            raise FitError(f"{what} takes sequences one after the other, so they must be near; use Conditional")
         if n := self.problem.findings.n_partial:
             note(f"{what} learns from sequences with all of their labels: {n:,} with gaps are left out (Conditional takes them)")
 
