@@ -254,10 +254,9 @@ class Projection:
     reason: str | None = None
 
     def _rows(self) -> list[tuple[str, object]]:
-        unknown = "unknown"
         return [
-            ("KL(p‖model)", unknown if self.kl is None else self.kl),
-            ("entropy of p", unknown if self.entropy is None else self.entropy),
+            ("KL(p‖model)", "unknown" if self.kl is None else self.kl),
+            ("entropy of p", "unknown" if self.entropy is None else self.entropy),
             ("cross-entropy", self.cross_entropy),
         ]
 

@@ -120,9 +120,10 @@ class ChainProblem(ParameterProblem):
     def expect(self, theta: Theta) -> EStep:
         """One E-step. Where first states are stationary, the counts are those whose quotients by θ are the gradient of ln L."""
         found = super().expect(theta)
-        if FIRST not in found.statistic.steps:
+        if (first := found.statistic.steps.get(FIRST)) is None:
             return found
-        return found._replace(statistic=stationary.pull_counts(self._layout, found.statistic))
+        cells = found.statistic.cells + stationary.cell_pull(self._layout, theta, first)
+        return found._replace(statistic=found.statistic._replace(cells=cells))
 
     def maximise(self, statistic: ExpectedStatistic) -> Theta:
         if FIRST_NUMBERS not in statistic.moments:

@@ -72,7 +72,7 @@ def chain_task_of(
         rows = rows.with_numbers(n for n, v in start.variables.items() if not isinstance(v, Finite))
     if hidden == () and start is not None:
         hidden = [v for n, v in start.variables.items() if n in graph and n not in rows.columns]
-    unseen = declared_hidden(hidden, numbers=True)
+    unseen = declared_hidden(hidden)
     check_hidden(unseen, graph, rows, "template", "step")
     rows = rows.select([n for n in graph.nodes if n in rows.columns])
     if not rows.columns:

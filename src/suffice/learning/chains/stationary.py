@@ -251,7 +251,7 @@ def with_carriers(task: ChainTask, phases: Sequence[Phase], unknown: list[str]) 
     return carriers
 
 
-def _cell_pull(layout: ChainLayout, theta: Theta, first: Array) -> Array:
+def cell_pull(layout: ChainLayout, theta: Theta, first: Array) -> Array:
     """∂ (Σ γ₀ ln π) / ∂ ln θ by cell of all tables."""
     M, result = layout.settling(theta), np.zeros(theta.tables.n_cells)
     by_pair = pull_of_start(M, stationary(M), first)
@@ -261,15 +261,10 @@ def _cell_pull(layout: ChainLayout, theta: Theta, first: Array) -> Array:
     return result
 
 
-def pull_counts(layout: ChainLayout, s: ExpectedStatistic) -> ExpectedStatistic:
-    """The counts of transitions with the pull of the first states in them."""
-    return s._replace(cells=s.cells + _cell_pull(layout, s.theta, s.steps[FIRST]))
-
-
 def without_pull(layout: ChainLayout, s: ExpectedStatistic) -> ExpectedStatistic:
     """The counts of transitions alone."""
     steps = {name: step for name, step in s.steps.items() if name != FIRST}
-    cells = np.maximum(s.cells - _cell_pull(layout, s.theta, s.steps[FIRST]), 0.0)  # none is below 0 but by rounding
+    cells = np.maximum(s.cells - cell_pull(layout, s.theta, s.steps[FIRST]), 0.0)  # none is below 0 but by rounding
     return s._replace(cells=cells, steps=steps)
 
 
@@ -303,7 +298,7 @@ def settled_step(layout: ChainLayout, s: ExpectedStatistic, plain: Theta, counts
 
     def loss(eta: Array) -> tuple[float, Array]:
         theta = theta_of(eta)
-        pulls = _cell_pull(layout, theta, first)
+        pulls = cell_pull(layout, theta, first)
         slope = []
         for own, place in zip(N, places, strict=True):
             total = own + pulls[place].reshape(own.shape)
@@ -341,7 +336,7 @@ def _fixed_point(layout: ChainLayout, theta: Theta, first: Array, counts: Array,
     for place in places:
         own[place] = True
     for _ in range(ROUNDS):
-        weights = np.where(own, np.maximum(counts + _cell_pull(layout, theta, first), 0.0), 0.0)
+        weights = np.where(own, np.maximum(counts + cell_pull(layout, theta, first), 0.0), 0.0)
         # a cell whose pull is stronger than its count falls slowly: the pull weakens with it
         slow = theta.tables.normalise(np.maximum(theta.tables.normalise(weights), 0.1 * theta.cells))
         cells = np.where(own, slow, theta.cells)

@@ -238,19 +238,14 @@ class ParameterProblem(ReducedTask):
 
     def rounding(self, theta: Theta) -> float:
         """By how much ln p may be off since a residual variance is a difference of numbers near 1: N δv/(2v), δv some 1e-15. So
-        it is where parents all but determine a child, as when tied columns lie a million deviations apart."""
-        if not self.others:
-            return 0.0
+        it is where parents all but determine a child, as when tied columns lie a million deviations apart. And ln p of a row may
+        be off, and change as points move, where missing numbers are integrated over them."""
         variances = (line.variance for line in theta.lines.values())
         least = (float(np.min(v, where=v > 0, initial=np.inf)) for v in variances)
-        return 1e-15 * self.weight * sum(1.0 / v for v in least) + self._integration * self.weight
-
-    @cached_property
-    def _integration(self) -> float:
-        """By how much ln p of a row may be off, and change as points move, where missing numbers are integrated over them."""
         by_rows = (v for node in self.others if node.by_rows for v in node.parents if isinstance(v, Real))
         d = len({v.name for v in by_rows if self.rows.missing.get(v.name)})
-        return 0.0 if d == 0 else 1e-6 if d == 1 else 1e-4 if d in POINTS else 1e-2
+        integration = 0.0 if d == 0 else 1e-6 if d == 1 else 1e-4 if d in POINTS else 1e-2
+        return 1e-15 * self.weight * sum(1.0 / v for v in least) + integration * self.weight
 
     def vector(self, theta: Theta) -> Array:
         """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""
