@@ -135,10 +135,8 @@ class ExpectedMoments:
     def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
         """A step over the completed rows, weighed by their probabilities, as an engine would do it: regressions are fitted so.
         Missing numbers are at their points, those that no regression may be of at their means."""
-        parts = (
-            Block({n: c[i : i + BLOCK] for n, c in self._columns.items()}, self.p[i : i + BLOCK], i // BLOCK)
-            for i in range(0, max(1, len(self.p)), BLOCK)
-        )
+        cuts = enumerate(slice(i, i + BLOCK) for i in range(0, max(1, len(self.p)), BLOCK))
+        parts = (Block({n: c[some] for n, c in self._columns.items()}, self.p[some], i) for i, some in cuts)
         return reduce(add_up, map(step.of, parts))
 
     def take(self, names: Iterable[str]) -> ExpectedMoments:

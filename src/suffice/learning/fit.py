@@ -321,10 +321,8 @@ def _check_size(graph: Dag, rows: Any, limit: int | str | None) -> None:
     """Refuse tables of all nodes that would take more than the limit."""
     known = rows.variables if isinstance(rows, Statistics) else rows.schema
     families = [[known[n] for n in (*graph.parents(node), node) if n in known] for node in graph.nodes]
-    numbers = (
-        n_configurations(v for v in own if isinstance(v, Finite)) * (1 + sum(not isinstance(v, Finite) for v in own)) ** 2
-        for own in families
-    )
+    finite = [[v for v in own if isinstance(v, Finite)] for own in families]
+    numbers = (n_configurations(some) * (1 + len(own) - len(some)) ** 2 for own, some in zip(families, finite, strict=True))
     check_room(Budget(memory_limit=limit).room, 8.0 * COPIES * float(sum(numbers)), "the network", "take fewer parents")
 
 

@@ -261,11 +261,8 @@ def as_penalties(penalty: Any) -> PenaltySum:
         return PenaltySum()
     if isinstance(penalty, (_Penalty, PenaltySum)):
         return penalty if isinstance(penalty, PenaltySum) else PenaltySum((penalty,))
-    hint = (
-        f"penalty={penalty.__name__}(0.1)"
-        if isinstance(penalty, type)
-        else f"{weight_penalty(1, 0.1)}, {weight_penalty(2, 0.1, '')}, L1({{('a', 'b'): 0.1}}) or a sum of such"
-    )
+    some = f"{weight_penalty(1, 0.1)}, {weight_penalty(2, 0.1, '')}, L1({{('a', 'b'): 0.1}}) or a sum of such"
+    hint = f"penalty={penalty.__name__}(0.1)" if isinstance(penalty, type) else some
     raise FitError(f"a penalty is a value: {hint}, not {penalty!r}")
 
 

@@ -379,6 +379,5 @@ def local_score(score: Any, child: Variable, parents: Sequence[Variable], statis
         return value
     all_rows = statistics.answer(alone.needs(child, []))
     left = Statistics([seen], statistics.weight).answer(alone.needs(child, []))
-    return value + sum(
-        sign * float(score.local(alone, child, [], of, statistics.weight)) for sign, of in ((1.0, all_rows), (-1.0, left))
-    )
+    signed = ((1.0, all_rows), (-1.0, left))
+    return value + sum(sign * float(score.local(alone, child, [], of, statistics.weight)) for sign, of in signed)

@@ -80,12 +80,10 @@ def regressions(layout: StepLayout, phases: Ints, inputs: Columns, theta: Theta)
             inner: list[Any] = [v for v in node.members if variable_and_lag(v.name)[0] in unknown]
             shape = tuple(v.n_states for v in inner)
             states = dict(zip((v.name for v in inner), np.indices(shape).reshape(len(shape), -1), strict=True))
-            columns = {
-                key if v.name == name else v.name: np.repeat(states[v.name], len(some))
-                if v.name in states
-                else np.tile(inputs[v.name][some], int(np.prod(shape)))
-                for v in node.members
-            }
+            seen = {v.name: inputs[v.name][some] for v in node.members if v.name not in states}
+            every = {n: np.repeat(x, len(some)) for n, x in states.items()}
+            every |= {n: np.tile(x, int(np.prod(shape))) for n, x in seen.items()}
+            columns = {key if n == name else n: column for n, column in every.items()}
             yield StepRegression(phase.number, some, tuple(v.name for v in inner), shape, theta.others[key], columns)
 
 

@@ -91,9 +91,7 @@ class FactorPlan:
     def program(self) -> SliceProgram:
         """That of all steps but the first ones."""
         space, nodes = self.layout.space, self.layout.phases[-1].nodes
-        moves = (
-            self.scope(unknown_places(space, nodes[n])) for n in space.unknown
-        )  # what the nodes of unknown variables are about
+        moves = (self.scope(unknown_places(space, nodes[n])) for n in space.unknown)  # what these nodes are about
         shown = (self.scope(part.space.members) for part in self.parts)
         return SliceProgram.of(self.sizes, self.old, self.kept, (*moves, *shown))
 

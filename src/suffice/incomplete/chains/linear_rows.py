@@ -171,9 +171,8 @@ class LinearRows(WholeSequences):
         if not len(rows):
             return
         node, own = term.node, self.configuration[term.name][rows]
-        values = np.stack(
-            [both[p, rows] if p != OBSERVED else self.reals[n][rows] for n, p in zip(node.reals, term.places, strict=True)]
-        )
+        each = zip(node.reals, term.places, strict=True)
+        values = np.stack([both[p, rows] if p != OBSERVED else self.reals[n][rows] for n, p in each])
         lost = np.zeros(0, np.intp) if term.moving else np.flatnonzero(np.isnan(values[-1]))
         if len(lost):
             b = line.coefficients[own[lost]].T
@@ -210,9 +209,8 @@ class LinearRows(WholeSequences):
             some = np.flatnonzero(self.phase[kinds.step] == number)
             if not len(some):
                 continue
-            own = transition(
-                space, terms, lines, {name: self.configuration[name][kinds.step[some]] for name in space.unknown}, len(some)
-            )
+            index = {name: self.configuration[name][kinds.step[some]] for name in space.unknown}
+            own = transition(space, terms, lines, index, len(some))
             F[some], Q[some], f[some], diffuse[some] = own.F, own.Q, own.f, own.diffuse
             if self._driven:
                 rows = np.flatnonzero(self.phase == number)

@@ -67,14 +67,8 @@ def solve_missing(A: Array, C: Array, a: Array, v: Array) -> ConditionalNormal:
     inverse = np.linalg.inv(R[..., :p, :])
     pivots = np.abs(np.einsum("...ii->...i", R[..., :p, :]))
     log_scale = 0.5 * (p * LOG_2PI - (LOG_2PI + np.log(v)).sum(axis=-1)) - np.log(pivots).sum(axis=-1)
-    return ConditionalNormal(
-        -(inverse @ C[..., :p, :]),
-        -(inverse @ d[..., :p, None])[..., 0],
-        C[..., p:, :],
-        d[..., p:],
-        inverse @ np.swapaxes(inverse, -1, -2),
-        log_scale,
-    )
+    mean, residual = (-(inverse @ C[..., :p, :]), -(inverse @ d[..., :p, None])[..., 0]), (C[..., p:, :], d[..., p:])
+    return ConditionalNormal(*mean, *residual, inverse @ np.swapaxes(inverse, -1, -2), log_scale)
 
 
 def places(component: Component, local: Member) -> list[int]:
@@ -197,9 +191,8 @@ class PatternBatch:
         if m:
             scatter[each[..., None], self.missing[:, :, None], self.missing[:, None, :]] += N[:, None, None] * c.covariance
         whole = Spread(N, mean, np.zeros_like(mean), scatter)
-        moments = {
-            node.name: collect_groups(keys, some_columns(whole, [names.index(r) for r in node.reals])) for node, keys in nodes
-        }
+        places_of = {node.name: [names.index(r) for r in node.reals] for node, _ in nodes}
+        moments = {node.name: collect_groups(keys, some_columns(whole, places_of[node.name])) for node, keys in nodes}
         return float(N @ c.log_scale - 0.5 * square.sum()), moments
 
 

@@ -130,20 +130,16 @@ class ChainProblem(ParameterProblem):
             if FIRST not in statistic.steps:
                 return super().maximise(statistic)
             plain = stationary.without_pull(self._layout, statistic)
-            return stationary.settled_step(
-                self._layout, statistic, super().maximise(plain), plain.cells + self.imagined_cells.more
-            )
+            counts, without = plain.cells + self.imagined_cells.more, super().maximise(plain)
+            return stationary.settled_step(self._layout, statistic, without, counts)
         space = self._layout.numbers  # type: ignore[attr-defined]
         keys = [n for n in space.unknown if n not in self.fixed]
         parts = {n: [(statistic.moments[n], float(statistic.moments[n].spread.weight.sum()))] for n in keys}
         for n in (n for n in keys if self.imagined[n] is not None):
             parts[n].append(stationary.imagined_part(self.imagined[n], self.estimate))
-        held = {
-            n: (self.entries[n], self.start.others[n], ratios(self.nodes[n], self.units))  # type: ignore[union-attr]
-            for n in keys
-            if n in self.entries
-        }
-        climb = stationary.SettledLines(space, statistic.moments[FIRST_NUMBERS], parts, held)  # type: ignore[arg-type]
+        start: Any = self.start
+        held = {n: (e, start.others[n], ratios(self.nodes[n], self.units)) for n, e in self.entries.items() if n in keys}
+        climb = stationary.SettledLines(space, statistic.moments[FIRST_NUMBERS], parts, held)
         without = super().maximise(statistic)
         return climb.climb(self.with_nodes(without, statistic.theta, space.unknown), without)
 

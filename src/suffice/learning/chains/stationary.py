@@ -291,9 +291,8 @@ def settled_step(layout: ChainLayout, s: ExpectedStatistic, plain: Theta, counts
     def value(theta: Theta) -> float:
         pi = stationary(layout.settling(theta))
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = sum(
-                float(sc.xlogy(own, theta.cells[place].reshape(own.shape)).sum()) for own, place in zip(N, places, strict=True)
-            )
+            pairs = zip(N, places, strict=True)
+            logs = sum(float(sc.xlogy(own, theta.cells[place].reshape(own.shape)).sum()) for own, place in pairs)
             return logs + float(sc.xlogy(first, pi).sum())
 
     def loss(eta: Array) -> tuple[float, Array]:

@@ -172,9 +172,8 @@ class TargetTables:
         """What is said of graphs in which there might be several optima."""
         if all(n == self.target or len(t.parent_variables) < 2 for n, t in self.nodes.items()):
             return ""
-        return "; a local optimum, " + (
-            "and of this graph the only one" if self.free else "from the maximum likelihood estimates"
-        )
+        which = "and of this graph the only one" if self.free else "from the maximum likelihood estimates"
+        return f"; a local optimum, {which}"
 
     def cpds(self, w: Array) -> dict[str, Table]:
         """The tables with these weights, normalised."""

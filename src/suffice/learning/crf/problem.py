@@ -271,9 +271,8 @@ class LabelProblem:
             kept[wider.attributes(L)] = True
         number = np.where(kept, np.cumsum(kept) - 1, -1)
         vocabulary = every.reduce(kept)
-        moved = np.where(
-            keys < every.size * L, number[np.minimum(keys // L, every.size - 1)], keys // L - every.size + vocabulary.size
-        )
+        behind = keys // L - every.size + vocabulary.size
+        moved = np.where(keys < every.size * L, number[np.minimum(keys // L, every.size - 1)], behind)
         places = tuple(int(number[a]) for a in numbers)
         features = PairFeatures.of(moved * L + keys % L, vocabulary.size, L, places)
         seen = findings.counts.at(keys) - findings.partial.at(keys)

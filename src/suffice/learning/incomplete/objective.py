@@ -116,13 +116,8 @@ def common_line_of(
         raise Collapsed(node.name, "", f"its parent {node.reals[found.collinear]!r} is a combination of the others, or constant")
     refuse_collapse(node, None, found.regression, found.weight, variance, found.scatter)
     shape = sizes(node.finite)
-    return ConditionalGaussian(
-        node.child,
-        node.parents,
-        found.levels.reshape(shape),
-        np.broadcast_to(found.slopes, (*shape, len(found.slopes))),
-        np.full(shape, found.regression.residual / found.weight),
-    )
+    b, v = np.broadcast_to(found.slopes, (*shape, len(found.slopes))), np.full(shape, found.regression.residual / found.weight)
+    return ConditionalGaussian(node.child, node.parents, found.levels.reshape(shape), b, v)
 
 
 def refuse_collapse(node: NodeFamily, key: int | None, r: LeastSquares, N: float, variance: float, scatter: Array) -> None:

@@ -338,10 +338,8 @@ class ParameterProblem(ReducedTask):
             return theta
         theta = self.with_nodes(theta, self.start, self.fixed)
         old: Mapping[str, Any] = self.start.others
-        put = {
-            n: held.put(theta.others[n], old[n], ratios(self.nodes[n], self.units))  # type: ignore[arg-type]
-            for n, held in self.entries.items()
-        }
+        new: Mapping[str, Any] = theta.others
+        put = {n: held.put(new[n], old[n], ratios(self.nodes[n], self.units)) for n, held in self.entries.items()}
         return replace(theta, others={**theta.others, **put}) if put else theta
 
 

@@ -105,10 +105,8 @@ class UndirectedProblem:
 
     def make_network(self, log_tables: Array, how: str, **fitted: Any) -> MarkovNet:
         """The network with these factors, with all that it remembers."""
-        tables = self.terms.tables(log_tables)
-        factors = [
-            Factor(tuple(self.variables[n] for n in scope), table) for scope, table in zip(self.terms.scopes, tables, strict=True)
-        ]
+        pairs = zip(self.terms.scopes, self.terms.tables(log_tables), strict=True)
+        factors = [Factor(tuple(self.variables[n] for n in scope), table) for scope, table in pairs]
         return self.network(factors, how, **fitted)
 
     def network(self, factors: list[Factor], how: str, **fitted: Any) -> MarkovNet:
