@@ -184,11 +184,10 @@ class FactoredRows(WholeSequences):
 
         for move in self.moves:
             add(move.scope, theta.log_tables[move.key][move.cells], move.codes, [move.phase])
-        found = []
-        for r in regressions(plan.layout, self.phase, self.inputs, theta) if self.inputs else ():
+        found = list(regressions(plan.layout, self.phase, self.inputs, theta) if self.inputs else ())
+        for r in found:
             logs = np.zeros((r.n, self.n_steps))
             logs[:, r.some] = r.cpd.log_prob(r.columns).reshape(r.n, len(r.some))
-            found.append(r)
             add(plan.scope(map(variable_and_lag, r.inner)), logs, None, [r.phase])
         shown = []
         for part in self.parts:

@@ -143,11 +143,8 @@ class TargetTables:
     @property
     def start(self) -> Array:
         """The logs of the tables as they are."""
-        parts = []
-        for table in self.nodes.values():
-            probs = np.nan_to_num(table.probs, nan=1.0 / table.child.n_states)
-            parts.append(np.log(np.maximum(probs, LEAST)).reshape(-1))
-        return np.concatenate(parts)
+        probs = [np.nan_to_num(table.probs, nan=1.0 / table.child.n_states).reshape(-1) for table in self.nodes.values()]
+        return np.log(np.maximum(np.concatenate(probs), LEAST))
 
     def parts(self, w: Array) -> dict[str, Array]:
         """The vector as one array for each table, in its shape."""

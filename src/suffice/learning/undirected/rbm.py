@@ -31,7 +31,7 @@ from suffice.learning.principles import MACHINE
 from suffice.models.rbm import RBM
 from suffice.models.undirected.visible import ROWS, VisibleColumns, refuse_missing_cells
 from suffice.numerics.inference.sampling.boltzmann import Floats, LayerUnits, Machine, key_of
-from suffice.objectives.principles import L1, L2, ContrastiveDivergence, as_penalties
+from suffice.objectives.principles import L1, L2, ContrastiveDivergence, as_penalties, positive_number
 from suffice.statistics import Request
 
 if TYPE_CHECKING:
@@ -284,9 +284,7 @@ def rbm(
     n_hidden, passes = whole(k, "the number of hidden units", 1), whole(epochs, "the number of epochs", 1)
     batch, seed = whole(batch, "the size of a batch", 1), whole(seed, "a seed", 0)
     rows, columns, means = _open_columns(data, n_hidden)
-    rate = (0.01 if columns.numbers else 0.1) if rate is None else rate
-    if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)) or not 0.0 < float(rate) < np.inf:
-        raise FitError(f"rate is a number above 0, not {rate!r}")
+    rate = positive_number((0.01 if columns.numbers else 0.1) if rate is None else rate, "rate")
     if isinstance(momentum, bool) or not isinstance(momentum, (int, float, np.number)) or not 0.0 <= float(momentum) < 1.0:
         raise FitError(f"momentum is a number from 0 up and below 1, not {momentum!r}")
     parts = as_penalties(penalty).parts
@@ -299,7 +297,7 @@ def rbm(
     check_room(budget.room, need, f"a machine of {units:,} by {n_hidden:,} units", "take fewer hidden units or a smaller batch")
     watch = budget.watch("rbm")
     deadline = watch.start + (watch.time_limit or np.inf)
-    descent = Descent(columns, goal.steps, goal.persistent, batch, float(rate), float(momentum), l1, l2, seed, deadline)
+    descent = Descent(columns, goal.steps, goal.persistent, batch, rate, float(momentum), l1, l2, seed, deadline)
     state = Learned.start(columns.units, means, n_hidden, chains, seed)
     state, trace, done = _passes(rows, descent, state, passes, watch)
     info = f"by {goal!r} from {quantity(rows.n_rows, 'row')}{', real columns centred and scaled' if columns.numbers else ''}"

@@ -46,7 +46,7 @@ from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.factor import Terms
 from suffice.numerics.inference.sampling.blankets import Blankets, Codes, LocalTables
-from suffice.objectives.principles import ContrastiveDivergence, Likelihood
+from suffice.objectives.principles import ContrastiveDivergence, Likelihood, positive_number
 from suffice.statistics import Request, Statistics
 
 Sums = Callable[[Array], tuple[float, Array]]
@@ -119,7 +119,6 @@ def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
     terms: Terms = problem.terms
     sums, N = pseudo_sums(terms, problem.rows), problem.weight
     l1, l2 = problem.l1 / N, problem.l2 / N
-
     seen = terms.count_cells(problem.statistics) / N
     scale = np.sqrt(np.maximum(terms.variances(seen) + 2.0 * l2, 1e-3 * terms.units**2))
 
@@ -267,9 +266,8 @@ class RobbinsMonro:
     def __post_init__(self) -> None:
         whole(self.rounds, "the number of rounds of RobbinsMonro", 2)
         whole(self.seed, "a seed", 0)
-        number = isinstance(self.rate, (int, float, np.number)) and not isinstance(self.rate, bool)
-        if self.rate is not None and not (number and 0.0 < float(self.rate) < np.inf):
-            raise FitError(f"the rate of RobbinsMonro is a number above 0, not {self.rate!r}")
+        if self.rate is not None:
+            positive_number(self.rate, "the rate of RobbinsMonro")
 
 
 class Chains:
