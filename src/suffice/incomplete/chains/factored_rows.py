@@ -218,8 +218,7 @@ class FactoredRows(WholeSequences):
             r.count(theta, found.counts[f][:, r.some], total)
         result = [total]
         for rows, (by_symbol, by_step, scored) in zip(self.parts, own.parts, strict=True):
-            nothing = np.zeros((rows.layout.space.size, 0))
-            posterior = found.posterior.get(by_step, nothing)
+            posterior = found.posterior.get(by_step, np.zeros((rows.layout.space.size, 0)))
             counts = found.counts[by_symbol].T if by_symbol >= 0 else None
             result.append(rows.shown_expectation(theta, scored, counts, posterior))
         return reduce(add_up, result)
@@ -280,8 +279,7 @@ def _moves(plan: FactorPlan, columns: Mapping[str, Any], phases: Ints) -> Iterat
             if not node.by_table or not len(some):
                 continue
             places = unknown_places(space, node)
-            own = space.part(places)
-            _, current, observed = own.offsets(node, emitted=True)
+            _, current, observed = space.part(places).offsets(node, emitted=True)
             base = sum((stride * codes[n] for n, stride in observed), np.zeros(len(some), np.int64))
             place = np.zeros(len(kinds.phase), np.int32)
             place[some] = np.arange(len(some))

@@ -136,8 +136,7 @@ class _Integral(NamedTuple):
         total = gather_completions(self.batch, self.theta, self.columns, None, weight.reshape(S, K, n).sum(axis=1))
         numbers = self.numbers(v)
         for local in component.curved:
-            step = expected_step(local, self.theta, self._at(local, numbers), weight.reshape(-1))
-            total.steps[local.node.name] = step
+            total.steps[local.node.name] = expected_step(local, self.theta, self._at(local, numbers), weight.reshape(-1))
         # the unknown numbers as if each point were a state of its own: means there, and the covariance that is left
         given, at, maps = self.joint.given, list(component.gridded), self.maps[self.batch.bounds[:-1]]
         left = given.covariance - maps @ np.swapaxes(maps, -1, -2)

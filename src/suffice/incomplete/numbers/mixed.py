@@ -264,8 +264,7 @@ class RowIntegrals:
         """ln p(observed cells) of each row; −inf where it is impossible."""
         block, step = self.block, self._step(())
         missing, total = step.finder.missing(block), np.zeros(block.n_rows)
-        scaled = {n: self.units.inward(n, block.columns[n]) for n in self.units.scale}
-        columns = {**block.columns, **scaled}
+        columns = {**block.columns, **{n: self.units.inward(n, block.columns[n]) for n in self.units.scale}}
         for node in self.nodes.values():
             some = None if node.by_rows else step.finder.complete_rows(node, missing)
             if some is not None and node.by_table:

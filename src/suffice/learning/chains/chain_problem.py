@@ -242,8 +242,7 @@ def _units(task: ChainTask, seen: Mapping[str, Variable]) -> tuple[Spread, Units
     """The spread of each column of numbers under all of its names, and its units."""
     reals = tuple(n for n in task.sequences.columns if not isinstance(task.variables[n], Finite))
     whole = observed_cells(task.sequences.data.take(reals), reals, task.threads)
-    names = [n for n, v in seen.items() if not isinstance(v, Finite)]
-    at = [reals.index(_base(n)) for n in names]
+    at = [reals.index(_base(n)) for n, v in seen.items() if not isinstance(v, Finite)]
     spread = Spread(*(part[at] for part in whole))
     return spread, Units.of(spread, seen)
 

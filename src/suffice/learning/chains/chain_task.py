@@ -98,8 +98,7 @@ def chain_task_of(
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
     every = {p: variables[variable_and_lag(p)[0]] for n in graph.nodes for p in (n, *graph.parents(n))}
     checked_families(families, {n: graph.parents(n) for n in graph.nodes}, every, "template")
-    own = dict(families or {})
-    how = checked_estimate(estimate), own, checked_first(first)
+    how = checked_estimate(estimate), dict(families or {}), checked_first(first)
     return ChainTask(graph, rows, variables, tuple(unseen), as_prior(prior), *how, threads, room)
 
 

@@ -66,8 +66,7 @@ class Partial:
     restricted: bool = False
 
     def __post_init__(self) -> None:
-        own = (self.slopes,) if isinstance(self.slopes, str) else tuple(self.slopes)
-        object.__setattr__(self, "slopes", own)
+        object.__setattr__(self, "slopes", (self.slopes,) if isinstance(self.slopes, str) else tuple(self.slopes))
         s = self.strength
         if s is not None and (isinstance(s, bool) or not isinstance(s, (int, float)) or not 0.0 < s < float("inf")):
             raise FitError(f"the strength of Partial is a positive number of rows, or left out, not {s!r}")

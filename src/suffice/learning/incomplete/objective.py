@@ -160,8 +160,7 @@ class HeldEntries:
             raise FitError(
                 f"fixed has {name!r} of {node.name!r}, which is no entry of it: {listing(known)}{nearest(str(name), known)}"
             )
-        all_of_them = "coefficients" in wanted
-        some = tuple(i for i, p in enumerate(parents) if all_of_them or p in wanted)
+        some = tuple(i for i, p in enumerate(parents) if "coefficients" in wanted or p in wanted)
         return HeldEntries("intercept" in wanted, some, "variance" in wanted)
 
     def names(self, node: NodeFamily) -> tuple[str, ...]:

@@ -65,8 +65,7 @@ def closed_form(problem: UndirectedProblem) -> MarkovNet:
     by = "maximum likelihood" if prior is None else "posterior mean (hyper-Dirichlet)"
     info = f"fitted from {statistics.weight:,.10g} rows, {by} in closed form: the model is decomposable"
     fitted: dict[str, Any] = {} if prior is None else {"prior": prior, "log_evidence": evidence}
-    ordered = [factors[c] for c in problem.model.scopes]
-    return problem.network(ordered, info, log_normaliser=0.0, **fitted)
+    return problem.network([factors[c] for c in problem.model.scopes], info, log_normaliser=0.0, **fitted)
 
 
 def bound_prior(problem: UndirectedProblem) -> Any:

@@ -362,8 +362,7 @@ def _open_columns(data: Any, n_hidden: int) -> tuple[Data, VisibleColumns, Array
         )
     finite, numbers = (*columns.bits, *columns.groups), columns.numbers
     said = rows.gather([*(Request((n,)) for n in finite), *(Request((), (n,)) for n in numbers)])
-    counts = {n: said.counts([n]).values + 0.5 for n in finite}
-    shares = [c / c.sum() for c in counts.values()]
+    shares = [c / c.sum() for c in (said.counts([n]).values + 0.5 for n in finite)]
     means = [s[1:] for s in shares[: len(columns.bits)]] + shares[len(columns.bits) :]
     moments = [said.moments((), (n,)) for n in numbers]
     centre = np.array([m.mean[0, 0] for m in moments])
