@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 
@@ -34,15 +33,6 @@ DENSE = 2**22
 
 VISITS = 2**20
 """Rows, times tables that they are added to, between two looks at the clock."""
-
-
-class ExpectedStatistics(Protocol):
-    """What rows are expected to say."""
-
-    @property
-    def weight(self) -> float: ...
-
-    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics: ...
 
 
 class IncompleteRows:
@@ -185,6 +175,10 @@ class ExpectedTables:
 
     def _variables_of(self, names: Iterable[str]) -> tuple[Finite, ...]:
         return tuple(self.variables[self._number[n]] for n in names)
+
+
+ExpectedStatistics = ExpectedTables | ExpectedMoments | ExpectedElsewhere
+"""What rows are expected to say: it has a `weight`, and gathers what is requested."""
 
 
 def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -> tuple[Ints, Array]:

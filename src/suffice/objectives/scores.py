@@ -309,11 +309,9 @@ class CasteloSiebes(StructurePrior):
     def _log_odds(self, parent: str, child: str) -> float:
         """ln p(parent -> child) − ln p(no edge)."""
         one, two = self.beliefs.get((parent, child)), self.beliefs.get((child, parent))
-        if one is None and two is None:
-            return log(self.others / (1.0 - 2.0 * self.others))
-        if two is None:
-            return log(2.0 * one / (1.0 - one)) if one is not None else 0.0
-        return log(one / (1.0 - one - two)) if one is not None else 0.0
+        if one is None:
+            return log(self.others / (1.0 - 2.0 * self.others)) if two is None else 0.0
+        return log(2.0 * one / (1.0 - one)) if two is None else log(one / (1.0 - one - two))
 
 
 def _check_probability(p: object, what: str, below: float) -> None:

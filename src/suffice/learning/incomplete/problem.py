@@ -35,14 +35,7 @@ from suffice.incomplete.numbers.patterns import POINTS, refuse_unanswerable
 from suffice.incomplete.numbers.units import NO_UNITS, Units, moments_by_column, observed_cells, observed_sums, with_hidden
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked
 from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of, ratios
-from suffice.learning.incomplete.reduced_task import (
-    EStep,
-    ExpectedStatistic,
-    ReducedTask,
-    imagined_by,
-    refuse_constants,
-    with_known,
-)
+from suffice.learning.incomplete.reduced_task import EStep, ExpectedStatistic, ReducedTask, imagined_by, refuse_constants
 from suffice.learning.incomplete.starts import Starts, alike
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.models.chain import Chain
@@ -273,7 +266,7 @@ class ParameterProblem(ReducedTask):
                 cpd = line_of(node.family.from_closed(cpd), self.known_of(node.name))
             return self._starts.fill_empty(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
-        theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scale))
+        theta = self.with_known(Theta.of(self.nodes, self.tables, cpds, scale))
         theta = self.conventions.standardise_roots(theta)
         if self._chosen:  # any table is taken for weights of its cells
             theta = replace(theta, cells=self._in_families(theta.cells.copy(), theta.cells))
@@ -333,7 +326,7 @@ class ParameterProblem(ReducedTask):
 
     def _hold_fixed(self, theta: Theta) -> Theta:
         if self.others:
-            theta = with_known(self.nodes, self.imagined, self.conventions.put(theta))
+            theta = self.with_known(self.conventions.put(theta))
         if self.start is None:
             return theta
         theta = self.with_nodes(theta, self.start, self.fixed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -53,10 +54,8 @@ class UndirectedProblem:
         def check(n: int, value: float) -> None:
             watch.check(shown.format(n=n, loss=value, gain=-value))
 
-        try:
+        with closing(watch):
             return minimise(loss, start, memory=memory, check=check, **how)
-        finally:
-            watch.close()
 
     @cached_property
     def terms(self) -> Terms:

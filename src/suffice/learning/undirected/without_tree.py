@@ -119,6 +119,7 @@ def maximum_pseudo_likelihood(problem: Any) -> MarkovNet:
     terms: Terms = problem.terms
     sums, N = pseudo_sums(terms, problem.rows), problem.weight
     l1, l2 = problem.l1 / N, problem.l2 / N
+
     seen = terms.count_cells(problem.statistics) / N
     scale = np.sqrt(np.maximum(terms.variances(seen) + 2.0 * l2, 1e-3 * terms.units**2))
 
