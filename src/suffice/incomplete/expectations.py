@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 
@@ -34,15 +33,6 @@ DENSE = 2**22
 
 VISITS = 2**20
 """Rows, times tables that they are added to, between two looks at the clock."""
-
-
-class ExpectedStatistics(Protocol):
-    """What rows are expected to say."""
-
-    @property
-    def weight(self) -> float: ...
-
-    def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics: ...
 
 
 class IncompleteRows:
@@ -72,7 +62,7 @@ class IncompleteRows:
         if self._step.reals and self._step.crowds and any(cpd.is_open for cpd in cpds.values()):
             raise FitError("rows that were summed up do not say all of a regression: they must be kept whole")
         if self.rows is None:
-            return ExpectedElsewhere(self._data, self._step, cpds, self._seed, self._integrated)
+            return ExpectedElsewhere(self._data, _Expect(self._step, cpds, (), self._seed, self._integrated))
         if self.rows.reals or self._whole:
             return ExpectedMoments(cpds, self.rows, self._seed, self.watch, self._integrated)
         completions = FiniteCompletions.of(theta_of(cpds, self.rows.variables), self.rows, self._seed, self.watch)
@@ -111,17 +101,14 @@ class ExpectedElsewhere:
     """What rows are expected to have that stay where they are."""
 
     data: Data
-    step: ReduceRows
-    cpds: Mapping[str, Cpd]
-    seed: int
-    integrated: tuple[str, ...] = ()
+    step: _Expect
 
     @property
     def weight(self) -> float:
         return self.data.weight
 
     def gather(self, requests: Iterable[Request], *, threads: int | None = None) -> Statistics:
-        return self.data.fold(_Expect(self.step, self.cpds, tuple(requests), self.seed, self.integrated), threads=threads)
+        return self.data.fold(replace(self.step, requests=tuple(requests)), threads=threads)
 
 
 class ExpectedTables:
@@ -188,6 +175,10 @@ class ExpectedTables:
 
     def _variables_of(self, names: Iterable[str]) -> tuple[Finite, ...]:
         return tuple(self.variables[self._number[n]] for n in names)
+
+
+ExpectedStatistics = ExpectedTables | ExpectedMoments | ExpectedElsewhere
+"""What rows are expected to say: it has a `weight`, and gathers what is requested."""
 
 
 def spread(c: FiniteCompletions, shape: Sequence[int], members: Sequence[int]) -> tuple[Ints, Array]:

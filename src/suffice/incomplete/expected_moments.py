@@ -33,7 +33,7 @@ from suffice.families.protocol.family import Cpd, flat_index
 from suffice.graphs import Dag
 from suffice.incomplete.completions import CodedRows, Watch, factors_at, joint_draws, starts
 from suffice.incomplete.components import FlatTables, NodeFamily, Theta, nodes_of
-from suffice.incomplete.numbers.completed_rows import NoProbability, batches, posterior, unknown_numbers
+from suffice.incomplete.numbers.completed_rows import Batch, NoProbability, batches, posterior, unknown_numbers
 from suffice.incomplete.numbers.integrated_rows import log_weights_of_states, weighted_points
 from suffice.incomplete.numbers.mixed import ReduceMixed
 from suffice.incomplete.numbers.normal import solve_missing, weighted_moments
@@ -135,10 +135,8 @@ class ExpectedMoments:
     def fold(self, step: Step[Any], *, threads: int | None = None, what: str | None = None) -> Any:
         """A step over the completed rows, weighed by their probabilities, as an engine would do it: regressions are fitted so.
         Missing numbers are at their points, those that no regression may be of at their means."""
-        parts = (
-            Block({n: c[i : i + BLOCK] for n, c in self._columns.items()}, self.p[i : i + BLOCK], i // BLOCK)
-            for i in range(0, max(1, len(self.p)), BLOCK)
-        )
+        cuts = enumerate(slice(i, i + BLOCK) for i in range(0, max(1, len(self.p)), BLOCK))
+        parts = (Block({n: c[some] for n, c in self._columns.items()}, self.p[some], i) for i, some in cuts)
         return reduce(add_up, map(step.of, parts))
 
     def take(self, names: Iterable[str]) -> ExpectedMoments:
@@ -215,33 +213,34 @@ class ExpectedMoments:
 
     def _posteriors(self) -> Iterator[tuple[Component, Ints, Array]]:
         """Components with missing states, the rows that have them, and p(states | row), [states, rows]."""
-        block = self.rows.block(self.rows.codes, self.rows.numbers)
+        for component, batch in self._batches(self.rows.codes, self.rows.numbers, "states"):
+            try:
+                p = posterior(log_weights_of_states(batch, self._theta, self.rows.units), batch.rows)[1]
+            except NoProbability as impossible:
+                raise self.rows.impossible(impossible.row) from None
+            yield component, batch.rows.row, p
+
+    def _batches(self, codes: npt.NDArray[np.int32], numbers: Array, part: str) -> Iterator[tuple[Component, Batch]]:
+        """The components of rows of these cells that have `states`, or numbers that are `completed` or `unknown`, in batches."""
+        block = self.rows.block(codes, numbers)
         for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
-            for batch in batches(component, observed) if component.states else ():
-                self._watch("completing missing states")
-                logs = log_weights_of_states(batch, self._theta, self.rows.units)
-                try:  # what has no estimate does not occur
-                    p = posterior(np.where(np.isnan(logs), -np.inf, logs), batch.rows)[1]
-                except NoProbability as impossible:
-                    raise self.rows.impossible(impossible.row) from None
-                yield component, batch.rows.row, p
+            for batch in batches(component, observed) if getattr(component, part) else ():
+                self._watch(f"completing missing {'states' if part == 'states' else 'numbers'}")
+                yield component, batch
 
     def _complete_integrated(self, owner: Ints) -> None:
         """Put the missing numbers that regressions may be of on points: each row becomes one for each of its points."""
-        block, column = self.rows.block(self.codes, self.numbers), {n: i for i, n in enumerate(self.rows.reals)}
         alone, parts, n_points = np.ones(len(self.p), bool), [], 0
-        for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
-            which = [column[n] for n in component.completed]
-            for batch in batches(component, observed) if which else ():
-                self._watch("completing missing numbers")
-                try:
-                    found = list(weighted_points(batch, self._theta, self.rows.units, NEGLIGIBLE))
-                except NoProbability as impossible:
-                    raise self.rows.impossible(int(owner[impossible.row])) from None
-                parts += [(which, *part) for part in found]
-                n_points += sum(len(row) for row, *_ in found)
-                self._refuse_points(n_points, component.completed)
-                alone[batch.rows.row] = False
+        for component, batch in self._batches(self.codes, self.numbers, "completed"):
+            try:
+                found = list(weighted_points(batch, self._theta, self.rows.units, NEGLIGIBLE))
+            except NoProbability as impossible:
+                raise self.rows.impossible(int(owner[impossible.row])) from None
+            which = [self.rows.reals.index(n) for n in component.completed]
+            parts += [(which, *part) for part in found]
+            n_points += sum(len(row) for row, *_ in found)
+            self._refuse_points(n_points, component.completed)
+            alone[batch.rows.row] = False
         source = np.concatenate([np.flatnonzero(alone), *(row for _, row, _, _ in parts)])
         self.codes, self.numbers = np.ascontiguousarray(self.codes[:, source]), self.numbers[:, source]
         self.p = self.p[source] * np.concatenate([np.ones(int(alone.sum())), *(share for *_, share in parts)])
@@ -253,17 +252,14 @@ class ExpectedMoments:
     def _complete_numbers(self) -> dict[tuple[int, int], tuple[Ints, Array]]:
         """Put means into the missing numbers of completed rows; the covariance that is left of each pair, and in which rows."""
         found = defaultdict(list)
-        block, column = self.rows.block(self.codes, self.numbers), {n: i for i, n in enumerate(self.rows.reals)}
-        for _, component, observed in self._step.components(block, self._step.finder.missing(block)):
-            unknown = [column[n] for n in component.unknown]
-            for batch in batches(component, observed) if unknown else ():
-                self._watch("completing missing numbers")
-                here, row = unknown_numbers(batch, self._theta.lines), batch.rows.row
-                self.numbers[np.array(unknown)[:, None], row] = here.mean[:, 0]
-                left = np.repeat(here.given.covariance[:, 0], np.diff(batch.bounds), axis=0)
-                for i, a in enumerate(unknown):
-                    for j, b in enumerate(unknown[: i + 1]):
-                        found[min(a, b), max(a, b)].append((row, left[:, i, j]))
+        for component, batch in self._batches(self.codes, self.numbers, "unknown"):
+            unknown = [self.rows.reals.index(n) for n in component.unknown]
+            here, row = unknown_numbers(batch, self._theta.lines), batch.rows.row
+            self.numbers[np.array(unknown)[:, None], row] = here.mean[:, 0]
+            left = np.repeat(here.given.covariance[:, 0], np.diff(batch.bounds), axis=0)
+            for i, a in enumerate(unknown):
+                for j, b in enumerate(unknown[: i + 1]):
+                    found[min(a, b), max(a, b)].append((row, left[:, i, j]))
         return {pair: (np.concatenate([r for r, _ in own]), np.concatenate([c for _, c in own])) for pair, own in found.items()}
 
     def _complete_others(self, node: NodeFamily) -> dict[RowFormula, Array]:

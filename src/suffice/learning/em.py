@@ -260,12 +260,8 @@ def checked_numbers(tol: Any, max_iter: Any, seed: Any, starts: Any) -> tuple[fl
         checked = -1.0
     if isinstance(tol, bool) or not (np.isfinite(checked) and checked >= 0):
         raise FitError(f"tol is a number from 0 up (in nats), not {tol!r}")
-    return (
-        checked,
-        whole(max_iter, "max_iter", 1),
-        whole(seed, "a seed", 0),
-        None if starts is None else whole(starts, "starts", 1),
-    )
+    n_starts = None if starts is None else whole(starts, "starts", 1)
+    return checked, whole(max_iter, "max_iter", 1), whole(seed, "a seed", 0), n_starts
 
 
 def _watch(progress: Progress[Climb], start: int, n: int, tol: float, max_iter: int, climb: Climb) -> None:

@@ -224,28 +224,27 @@ def fit(
     array([[0.833, 0.167],
            [0.1  , 0.9  ]])
     """
-    own, _ = options_of("fit", options, FitOptions)
+    own, budget = options_of("fit", options, FitOptions)
     first, base, missing_depends_on = own["first"], own["base"], own["missing_depends_on"]
     limits: dict[str, Any] = {name: options[name] for name in LIMITS if options.get(name) is not None}  # type: ignore[literal-required]
     climbing = {name: own[name] for name in ("start", "tol", "max_iter") if own[name] is not None}
     about_gaps: dict[str, Any] = {"information": own["information"], "missing_depends_on": missing_depends_on}
     if isinstance(dag, LinearChain):
-        refuse_directed(**about_gaps)
-        refuse_directed(estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
+        refuse_directed(**about_gaps, estimate=estimate, families=families, shared=shared, first=first, prior=prior, base=base)
         if objective is not None:
             CHAIN.check(objective, dag.label)
         _refuse_limits(limits, "a LinearChain", ("time_limit", "memory_limit", "progress", "threads"))
-        return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing, **limits)
-    if not isinstance(dag, (Dag, BayesNet)) and is_undirected(dag):
-        refuse_directed(**about_gaps)
-        refuse_directed(estimate=estimate, families=families, shared=shared, first=first)
-        if climbing:
-            raise _no_climbing(climbing, "an undirected model")
+        return fit_linear_chain(dag, data, objective=objective, penalty=penalty, method=method, **climbing, budget=budget)
+    undirected = not isinstance(dag, (Dag, BayesNet)) and is_undirected(dag)
+    if climbing:
+        what = "an undirected model" if undirected else "this model"
+        hint = "is for a LinearChain, whose fit iterates"
+        raise FitError(f"{next(iter(climbing))}= {hint}, not for {what}; em and gradient have it, too")
+    if undirected:
+        refuse_directed(**about_gaps, estimate=estimate, families=families, shared=shared, first=first)
         _refuse_limits(limits, "an undirected model", ("time_limit", "memory_limit", "progress"))
         chosen: dict[str, Any] = {"objective": objective, "penalty": penalty, "method": method, "prior": prior, "base": base}
-        return fit_undirected(dag, data, **chosen, **limits)
-    if climbing:
-        raise _no_climbing(climbing, "this model")
+        return fit_undirected(dag, data, **chosen, budget=budget)
     model: Any = dag  # what is left has to make a Template or a Dag, or is refused by it
     source: Any = data
     slices = of_sequences(dag, data)
@@ -322,17 +321,9 @@ def _check_size(graph: Dag, rows: Any, limit: int | str | None) -> None:
     """Refuse tables of all nodes that would take more than the limit."""
     known = rows.variables if isinstance(rows, Statistics) else rows.schema
     families = [[known[n] for n in (*graph.parents(node), node) if n in known] for node in graph.nodes]
-    numbers = (
-        n_configurations(v for v in own if isinstance(v, Finite)) * (1 + sum(not isinstance(v, Finite) for v in own)) ** 2
-        for own in families
-    )
+    finite = [[v for v in own if isinstance(v, Finite)] for own in families]
+    numbers = (n_configurations(some) * (1 + len(own) - len(some)) ** 2 for own, some in zip(families, finite, strict=True))
     check_room(Budget(memory_limit=limit).room, 8.0 * COPIES * float(sum(numbers)), "the network", "take fewer parents")
-
-
-def _no_climbing(given: Mapping[str, Any], what: str) -> FitError:
-    return FitError(
-        f"{next(iter(given))}= is for a LinearChain, whose fit iterates, not for {what}; em and gradient have it, too"
-    )
 
 
 def _refuse_limits(given: Mapping[str, Any], what: str, known: Sequence[str]) -> None:

@@ -143,11 +143,10 @@ def _beside_regressions(
     other nodes are scored as if regressions had no parents."""
     if isinstance(data, Statistics):
         raise FitError(f"{next(iter(families))!r} has a family of its own, which is scored from rows: statistics are not enough")
-    rows = (
-        dag.rows(data)
-        if isinstance(dag, BayesNet)
-        else with_chosen(scan(data).with_numbers(numbers_of(families, graph)), families)
-    )
+    if isinstance(dag, BayesNet):
+        rows = dag.rows(data)
+    else:
+        rows = with_chosen(scan(data).with_numbers(numbers_of(families, graph)), families)
     for node in graph.nodes:
         if node not in rows.columns:
             raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
@@ -236,11 +235,6 @@ def by_evidence(
     return chosen
 
 
-if TYPE_CHECKING:
-    from suffice.basis.argument_types import RowsLike
-    from suffice.graphs.directed import DagLike
-
-
 @dataclass(frozen=True, eq=False)
 class Projection:
     """The network of a graph that is nearest to p, and how near it is, in nats: cross_entropy = entropy + kl.
@@ -259,10 +253,9 @@ class Projection:
     reason: str | None = None
 
     def _rows(self) -> list[tuple[str, object]]:
-        unknown = "unknown"
         return [
-            ("KL(p‖model)", unknown if self.kl is None else self.kl),
-            ("entropy of p", unknown if self.entropy is None else self.entropy),
+            ("KL(p‖model)", "unknown" if self.kl is None else self.kl),
+            ("entropy of p", "unknown" if self.entropy is None else self.entropy),
             ("cross-entropy", self.cross_entropy),
         ]
 
@@ -275,9 +268,8 @@ class Projection:
         return f"{self._headline()}\n{text_table(['', 'nats'], self._rows(), indent='  ')}{why}"
 
     def _repr_html_(self) -> str:
-        return html_table(
-            ["", "nats"], self._rows(), caption=f"{self._headline()}{'; ' if self.reason else ''}{self.reason or ''}"
-        )
+        why = f"; {self.reason}" if self.reason else ""
+        return html_table(["", "nats"], self._rows(), caption=f"{self._headline()}{why}")
 
 
 @one_blas_thread

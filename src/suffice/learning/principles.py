@@ -22,17 +22,6 @@ from suffice.objectives.principles import (
     PseudoLikelihood,
 )
 
-OBJECTIVES: tuple[type, ...] = (
-    Likelihood,
-    Bayes,
-    Conditional,
-    Margin,
-    Perceptron,
-    MaxEntropy,
-    PseudoLikelihood,
-    ContrastiveDivergence,
-)
-
 INSTEAD: dict[type, tuple[type, ...]] = {
     Likelihood: (Conditional, ContrastiveDivergence),
     Bayes: (Likelihood, Conditional, ContrastiveDivergence),
@@ -44,6 +33,8 @@ INSTEAD: dict[type, tuple[type, ...]] = {
     ContrastiveDivergence: (PseudoLikelihood, Likelihood, Conditional),
 }
 """What is nearest to an objective, the nearest first: of these a model takes the first that it has."""
+
+OBJECTIVES = tuple(INSTEAD)
 
 
 @dataclass(frozen=True)

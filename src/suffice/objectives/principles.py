@@ -11,14 +11,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array
 from suffice.basis.registry import Named
 from suffice.errors import FitError, listing, nearest, whole
 from suffice.errors.remedies import LIKELIHOOD, Remedy, argument, weight_penalty
 from suffice.families.priors.priors import as_prior
-
-Array = npt.NDArray[np.float64]
 
 
 class Objective(Named):
@@ -90,7 +88,7 @@ class MaxEntropy(Objective):
     slack: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "slack", _positive(self.slack, "the slack of MaxEntropy", or_zero=True))
+        object.__setattr__(self, "slack", positive_number(self.slack, "the slack of MaxEntropy", or_zero=True))
 
     def fit(self, problem: Any) -> Any:
         return problem.by_entropy(self.slack)
@@ -263,15 +261,13 @@ def as_penalties(penalty: Any) -> PenaltySum:
         return PenaltySum()
     if isinstance(penalty, (_Penalty, PenaltySum)):
         return penalty if isinstance(penalty, PenaltySum) else PenaltySum((penalty,))
-    hint = (
-        f"penalty={penalty.__name__}(0.1)"
-        if isinstance(penalty, type)
-        else f"{weight_penalty(1, 0.1)}, {weight_penalty(2, 0.1, '')}, L1({{('a', 'b'): 0.1}}) or a sum of such"
-    )
+    some = f"{weight_penalty(1, 0.1)}, {weight_penalty(2, 0.1, '')}, L1({{('a', 'b'): 0.1}}) or a sum of such"
+    hint = f"penalty={penalty.__name__}(0.1)" if isinstance(penalty, type) else some
     raise FitError(f"a penalty is a value: {hint}, not {penalty!r}")
 
 
-def _positive(value: Any, what: str, *, or_zero: bool = False) -> float:
+def positive_number(value: Any, what: str, *, or_zero: bool = False) -> float:
+    """A number above 0, or a refusal that says what it is."""
     number = not isinstance(value, bool) and isinstance(value, (int, float, np.integer, np.floating))
     if not number or not np.isfinite(value) or value < 0 or (value == 0 and not or_zero):
         raise FitError(f"{what} is a number {'of at least' if or_zero else 'above'} 0, not {value!r}")
@@ -284,7 +280,7 @@ def _check_strength(strength: Any, kind: str) -> Any:
             if not key or not isinstance(key, (str, tuple, frozenset)):
                 raise FitError(f"a penalty is given by names, {kind}({{'a': 1.0, ('a', 'b'): 2.0}}), not by {key!r}")
         named = {((k,) if isinstance(k, str) else tuple(k)): v for k, v in strength.items()}
-        return {key: _positive(v, f"the strength of {kind} at {listing(key)}", or_zero=True) for key, v in named.items()}
+        return {key: positive_number(v, f"the strength of {kind} at {listing(key)}", or_zero=True) for key, v in named.items()}
     if isinstance(strength, np.ndarray) or (isinstance(strength, Iterable) and not isinstance(strength, str)):
         try:
             matrix = np.array(strength, dtype=np.float64)
@@ -296,7 +292,7 @@ def _check_strength(strength: Any, kind: str) -> Any:
         if len(wrong):
             raise FitError(f"the strengths of {kind} are numbers of at least 0; {wrong[0]:g} is among them")
         return tuple(map(tuple, matrix.tolist()))
-    return _positive(strength, f"the strength of {Remedy(kind, f'--penalty {kind.lower()}')}")
+    return positive_number(strength, f"the strength of {Remedy(kind, f'--penalty {kind.lower()}')}")
 
 
 @dataclass(frozen=True, repr=False)
@@ -345,7 +341,7 @@ class Conditional(_OfTarget):
         if not (pairs or isinstance(self.label_weights, Mapping)):
             raise FitError(f"label_weights are given by label, {{'B-PER': 5.0}}, not {self.label_weights!r}")
         weights = dict(given).items()
-        checked = tuple((str(label), _positive(w, f"the weight of the label {label!r}")) for label, w in weights)
+        checked = tuple((str(label), positive_number(w, f"the weight of the label {label!r}")) for label, w in weights)
         object.__setattr__(self, "label_weights", checked)
 
     def fit(self, problem: Any) -> Any:
@@ -389,7 +385,7 @@ class Hamming:
     cost: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "cost", _positive(self.cost, "the cost of a wrong label"))
+        object.__setattr__(self, "cost", positive_number(self.cost, "the cost of a wrong label"))
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Ints
 from suffice.basis.registry import Named
 from suffice.basis.variables import Variable
 from suffice.errors import FitError, nearest
@@ -24,8 +25,6 @@ from suffice.families.protocol.family import Family, Statistic
 from suffice.families.regressions.regression_suprema import Supremum
 from suffice.statistics import Statistics
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Sets = npt.NDArray[np.int32]
 
 
@@ -310,11 +309,9 @@ class CasteloSiebes(StructurePrior):
     def _log_odds(self, parent: str, child: str) -> float:
         """ln p(parent -> child) − ln p(no edge)."""
         one, two = self.beliefs.get((parent, child)), self.beliefs.get((child, parent))
-        if one is None and two is None:
-            return log(self.others / (1.0 - 2.0 * self.others))
-        if two is None:
-            return log(2.0 * one / (1.0 - one)) if one is not None else 0.0
-        return log(one / (1.0 - one - two)) if one is not None else 0.0
+        if one is None:
+            return log(self.others / (1.0 - 2.0 * self.others)) if two is None else 0.0
+        return log(2.0 * one / (1.0 - one)) if two is None else log(one / (1.0 - one - two))
 
 
 def _check_probability(p: object, what: str, below: float) -> None:
@@ -380,6 +377,5 @@ def local_score(score: Any, child: Variable, parents: Sequence[Variable], statis
         return value
     all_rows = statistics.answer(alone.needs(child, []))
     left = Statistics([seen], statistics.weight).answer(alone.needs(child, []))
-    return value + sum(
-        sign * float(score.local(alone, child, [], of, statistics.weight)) for sign, of in ((1.0, all_rows), (-1.0, left))
-    )
+    signed = ((1.0, all_rows), (-1.0, left))
+    return value + sum(sign * float(score.local(alone, child, [], of, statistics.weight)) for sign, of in signed)

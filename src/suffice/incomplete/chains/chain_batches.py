@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Bools, Ints
-from suffice.engines.engine import Block, is_missing
+from suffice.engines.engine import Block
 from suffice.engines.gather import Groups
 from suffice.engines.sequences.lagged import rename
 from suffice.families.conditional_gaussian import LOG_2PI
@@ -194,20 +194,18 @@ def step_batches(
         names = sorted(members - set(states))
         finder = PatternFinder(nodes, names, hidden=members & set(states))
         own = Block({n: columns[n][some] for n in names}, weights[some])
-        missing = np.array([is_missing(own.columns[n]) for n in names]).reshape(len(names), -1)
+        missing = finder.missing(own)
         found: list[Batch] = []
         normal: list[NormalSteps] = []
         for key, rows in finder.split(missing).items():
             component = finder.component(key)
+            if component.trivial:
+                continue
+            shown = ObservedRows.of(component, own.columns, rows, layout.units, own.weights, some[rows])
             fast, rest = taken_apart(component, states) if len(rows) >= FEW else (None, component)
-            shown = (
-                None
-                if component.trivial
-                else ObservedRows.of(component, own.columns, rows, layout.units, own.weights, some[rows])
-            )
-            if fast is not None and shown is not None:
+            if fast is not None:
                 normal.append(NormalSteps(fast, shown, Match.of(fast, layout.space).place))
-            if shown is not None and not rest.trivial:
+            if not rest.trivial:
                 found += batches(rest, shown)
         for node in nodes.values():
             if (seen := finder.complete_rows(node, missing)) is not None:

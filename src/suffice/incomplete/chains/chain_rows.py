@@ -20,7 +20,7 @@ from suffice.basis.arrays import Array, Ints
 from suffice.engines.engine import add_up
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_batches import Match, NormalSteps, Scored, local_parameters
-from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, Phase, StateSpace, StepLayout
+from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, Phase, StateSpace, StepLayout, WholeSequences
 from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ReducedSteps, ShownPart, StatesFound, certain
 from suffice.incomplete.components import Expectation, Theta
 from suffice.incomplete.first_slices import stationary
@@ -80,12 +80,10 @@ def regressions(layout: StepLayout, phases: Ints, inputs: Columns, theta: Theta)
             inner: list[Any] = [v for v in node.members if variable_and_lag(v.name)[0] in unknown]
             shape = tuple(v.n_states for v in inner)
             states = dict(zip((v.name for v in inner), np.indices(shape).reshape(len(shape), -1), strict=True))
-            columns = {
-                key if v.name == name else v.name: np.repeat(states[v.name], len(some))
-                if v.name in states
-                else np.tile(inputs[v.name][some], int(np.prod(shape)))
-                for v in node.members
-            }
+            seen = {v.name: inputs[v.name][some] for v in node.members if v.name not in states}
+            every = {n: np.repeat(x, len(some)) for n, x in states.items()}
+            every |= {n: np.tile(x, int(np.prod(shape))) for n, x in seen.items()}
+            columns = {key if n == name else n: column for n, column in every.items()}
             yield StepRegression(phase.number, some, tuple(v.name for v in inner), shape, theta.others[key], columns)
 
 
@@ -328,7 +326,7 @@ class ChainRows(ReducedSteps):
         return Expectation(0.0, np.zeros(self.layout.tables.n_cells), moments, steps)
 
 
-def checked_logs(rows: Any, logs: Array, stuck: Ints) -> float:
+def checked_logs(rows: WholeSequences, logs: Array, stuck: Ints) -> float:
     """Σ w ln p of sequences; one that is impossible is refused."""
     lost = np.flatnonzero(logs == -np.inf)
     if rows.weight is not None:

@@ -159,10 +159,8 @@ class StateSpace:
     @classmethod
     def of(cls, phases: Sequence[Phase], unknown: Sequence[str]) -> StateSpace:
         """`unknown` are the finite variables that some step does not show."""
-        members = members_of_state(phases, sorted(unknown))
-        found: dict[str, Any] = {name: node.child for name, node in phases[-1].nodes.items()}
-        states: Any = tuple(rename(found[n], relative_name(n, k)) for n, k in members)
-        return cls(tuple(phases), tuple(sorted(unknown)), members, states)
+        names = tuple(sorted(unknown))
+        return cls(tuple(phases), names, (), ()).part(members_of_state(phases, names))
 
     def check_size(self, what: str) -> StateSpace:
         """The same; too many joint states for a matrix of transitions, which is needed for something, are refused."""
@@ -237,11 +235,6 @@ GLANCE = 2**12
 """So many steps often show all codes that there are."""
 
 
-def steps_of(lengths: Ints) -> tuple[Ints, Ints]:
-    """Where sequences of these lengths begin, one more for the end; and the place of each step in its sequence."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), places_of(lengths)
-
-
 class Kinds(NamedTuple):
     """Steps that are alike: the kind of each step, and of each kind its phase and codes."""
 
@@ -272,6 +265,19 @@ class Kinds(NamedTuple):
         """The kinds of a phase and their codes."""
         some = np.flatnonzero(self.phase == number)
         return some, {name: codes[some] for name, codes in self.codes.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class WholeSequences:
+    """The whole sequences of a block: its number, where each begins, one more for the end, and their weights."""
+
+    number: int
+    starts: Ints
+    weight: Array | None
+
+    @property
+    def n_steps(self) -> int:
+        return int(self.starts[-1])
 
 
 class ImpossibleSequence(FitError):
@@ -310,22 +316,14 @@ class StepLayout:
         """The columns of all nodes, at their lags, as far as the data have them."""
         every = {n for phase in self.phases for n in phase.columns}
         if self.only is not None:
-            own = (
-                node
-                for p in self.phases
-                for by_table in (True, False)
-                for node in self.emitting_nodes(p, by_table=by_table).values()
-            )
+            own = (node for p in self.phases for node in self.emitting_nodes(p).values())
             every = {v.name for node in own for v in node.members} | {n for n in self.only if n in self.space.unknown}
         return tuple(n for n in sorted(every) if variable_and_lag(n)[0] in self.shown)
 
-    def emitting_nodes(self, phase: Phase, *, by_table: bool) -> dict[str, NodeFamily]:
-        """The nodes of a phase whose variable is not part of the joint state, tables or others."""
-        return {
-            n: node
-            for n, node in phase.nodes.items()
-            if n not in self.space.unknown and node.by_table == by_table and phase.keys[n] not in self.counted and self._has(n)
-        }
+    def emitting_nodes(self, phase: Phase, *, by_table: bool | None = None) -> dict[str, NodeFamily]:
+        """The nodes of a phase whose variable is not part of the joint state: all of them, the tables, or the others."""
+        own = {n: node for n, node in phase.nodes.items() if n not in self.space.unknown and phase.keys[n] not in self.counted}
+        return {n: node for n, node in own.items() if by_table in (None, node.by_table) and self._has(n)}
 
     def _has(self, name: str) -> bool:
         return self.only is None or name in self.only
@@ -359,7 +357,12 @@ class StepLayout:
         keys = [[phase.keys[n] for n in self.emitting_nodes(phase, by_table=True)] for phase in self.phases]
         return any(own != keys[-1] for own in keys)
 
-    def columns(self, block: Block, step: Ints) -> Columns:
-        """The columns of a block at their lags; what lies before the first step is missing."""
+    def unroll(self, block: Block) -> tuple[Ints, Array | None, Ints, Ints, Columns]:
+        """Of a block of whole sequences: where each begins, one more for the end, and its weight; the place of each step in its
+        sequence, and its phase; and the columns at their lags, of which what lies before the first step is missing."""
+        assert block.lengths is not None
+        starts, step = np.concatenate([[0], np.cumsum(block.lengths)]).astype(np.int64), places_of(block.lengths)
         places = ((name, *variable_and_lag(name)) for name in self.names)
-        return {name: lag_cells(block.columns[base], step, k) for name, base, k in places}
+        columns = {name: lag_cells(block.columns[base], step, k) for name, base, k in places}
+        weight = None if block.weight is None else block.weight[starts[:-1]]
+        return starts, weight, step, np.minimum(step, len(self.phases) - 1), columns

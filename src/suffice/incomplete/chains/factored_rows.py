@@ -27,7 +27,7 @@ from suffice.errors.remedies import FIRST_STATIONARY
 from suffice.graphs.lagged import relative_name, variable_and_lag
 from suffice.incomplete.chains.chain_batches import Scored
 from suffice.incomplete.chains.chain_rows import ChainRows, StepRegression, checked_logs, regressions
-from suffice.incomplete.chains.chain_states import MAX_STATES, Columns, Kinds, StateSpace, StepLayout, steps_of
+from suffice.incomplete.chains.chain_states import MAX_STATES, Columns, Kinds, StateSpace, StepLayout, WholeSequences
 from suffice.incomplete.chains.reduced_steps import Drawn, Followed, ShownPart, StatesFound, certain, observed_columns
 from suffice.incomplete.components import Expectation, NodeFamily, Theta
 from suffice.incomplete.numbers.patterns import connected_sets
@@ -91,9 +91,7 @@ class FactorPlan:
     def program(self) -> SliceProgram:
         """That of all steps but the first ones."""
         space, nodes = self.layout.space, self.layout.phases[-1].nodes
-        moves = (
-            self.scope(unknown_places(space, nodes[n])) for n in space.unknown
-        )  # what the nodes of unknown variables are about
+        moves = (self.scope(unknown_places(space, nodes[n])) for n in space.unknown)  # what these nodes are about
         shown = (self.scope(part.space.members) for part in self.parts)
         return SliceProgram.of(self.sizes, self.old, self.kept, (*moves, *shown))
 
@@ -107,9 +105,8 @@ def _parts(layout: StepLayout) -> Iterable[StepLayout]:
     """What steps show, apart by the unknown variables that it depends on."""
     nodes: dict[str, list[NodeFamily]] = {}
     for phase in layout.phases:
-        for by_table in (True, False):
-            for name, node in layout.emitting_nodes(phase, by_table=by_table).items():
-                nodes.setdefault(name, []).append(node)
+        for name, node in layout.emitting_nodes(phase).items():
+            nodes.setdefault(name, []).append(node)
     groups: dict[tuple[Place, ...], set[str]] = {}
     for name in layout.labelled:
         groups.setdefault(((name, 0),), set()).add(name)
@@ -150,13 +147,10 @@ class _Factors(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FactoredRows:
+class FactoredRows(WholeSequences):
     """Whole sequences, reduced."""
 
     plan: FactorPlan
-    number: int
-    starts: Ints
-    weight: Array | None
     phase: Ints
     moves: tuple[MoveTable, ...]
     parts: tuple[ChainRows, ...]
@@ -164,25 +158,18 @@ class FactoredRows:
 
     @classmethod
     def of(cls, plan: FactorPlan, block: Block) -> FactoredRows:
-        assert block.lengths is not None
-        layout = plan.layout
-        starts, step = steps_of(block.lengths)
+        layout, n = plan.layout, block.n_rows
         for part in plan.parts:
-            K, n = part.space.size, len(step)
+            K = part.space.size
             if K * n > MAX_LIKELIHOODS and any(part.emitting_nodes(phase, by_table=False) for phase in part.phases):
                 raise TooLarge(
                     f"{listing(sorted(part.only or ()))} depends on {K:,} joint states, and {n:,} steps are read at a time: "
                     f"their likelihoods would need {bytes_in_words(8.0 * K * n)}; take shorter sequences, or fewer states"
                 )
-        columns, phase = layout.columns(block, step), np.minimum(step, len(layout.phases) - 1)
+        starts, weight, _, phase, columns = layout.unroll(block)
         parts = tuple(ChainRows.of(part, block) for part in plan.parts)
-        weight = None if block.weight is None else block.weight[starts[:-1]]
         inputs = columns if layout.stepwise else {}
-        return cls(plan, block.number, starts, weight, phase, tuple(_moves(plan, columns, phase)), parts, inputs)
-
-    @property
-    def n_steps(self) -> int:
-        return int(self.starts[-1])
+        return cls(block.number, starts, weight, plan, phase, tuple(_moves(plan, columns, phase)), parts, inputs)
 
     def _factors(self, theta: Theta, ones: Collection[str] = ()) -> _Factors:
         plan, n_phases = self.plan, len(self.plan.layout.phases)
@@ -197,11 +184,10 @@ class FactoredRows:
 
         for move in self.moves:
             add(move.scope, theta.log_tables[move.key][move.cells], move.codes, [move.phase])
-        found = []
-        for r in regressions(plan.layout, self.phase, self.inputs, theta) if self.inputs else ():
+        found = list(regressions(plan.layout, self.phase, self.inputs, theta) if self.inputs else ())
+        for r in found:
             logs = np.zeros((r.n, self.n_steps))
             logs[:, r.some] = r.cpd.log_prob(r.columns).reshape(r.n, len(r.some))
-            found.append(r)
             add(plan.scope(map(variable_and_lag, r.inner)), logs, None, [r.phase])
         shown = []
         for part in self.parts:
@@ -232,8 +218,7 @@ class FactoredRows:
             r.count(theta, found.counts[f][:, r.some], total)
         result = [total]
         for rows, (by_symbol, by_step, scored) in zip(self.parts, own.parts, strict=True):
-            nothing = np.zeros((rows.layout.space.size, 0))
-            posterior = found.posterior.get(by_step, nothing)
+            posterior = found.posterior.get(by_step, np.zeros((rows.layout.space.size, 0)))
             counts = found.counts[by_symbol].T if by_symbol >= 0 else None
             result.append(rows.shown_expectation(theta, scored, counts, posterior))
         return reduce(add_up, result)
@@ -294,8 +279,7 @@ def _moves(plan: FactorPlan, columns: Mapping[str, Any], phases: Ints) -> Iterat
             if not node.by_table or not len(some):
                 continue
             places = unknown_places(space, node)
-            own = space.part(places)
-            _, current, observed = own.offsets(node, emitted=True)
+            _, current, observed = space.part(places).offsets(node, emitted=True)
             base = sum((stride * codes[n] for n, stride in observed), np.zeros(len(some), np.int64))
             place = np.zeros(len(kinds.phase), np.int32)
             place[some] = np.arange(len(some))

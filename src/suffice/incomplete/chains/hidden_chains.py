@@ -17,7 +17,7 @@ from suffice.engines.engine import Block, Step, add_up, is_missing, sum_up
 from suffice.engines.sequences.sequences import Sequences
 from suffice.engines.steps.blocks import in_order
 from suffice.errors import FitError
-from suffice.incomplete.chains.chain_states import ImpossibleSequence, steps_of
+from suffice.incomplete.chains.chain_states import ImpossibleSequence
 from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.components import Expectation, ReduceAndExpect, ReducedComponents, Shown, Theta, log_likelihood
 from suffice.incomplete.numbers.completed_rows import ObservedRows, count_cells, observed_moments
@@ -133,9 +133,7 @@ def counted_expectation(layout: ChainLayout, shown: Shown, theta: Theta, constan
 
 def shown_by(layout: ChainLayout, block: Block) -> Shown:
     """What steps show of families without gaps, and how often each state is shown."""
-    assert block.lengths is not None
-    _, step = steps_of(block.lengths)
-    columns, phase = layout.columns(block, step), np.minimum(step, len(layout.phases) - 1)
+    *_, phase, columns = layout.unroll(block)
     counts, moments, done = np.zeros(layout.tables.n_cells), {}, set()
     for own in reversed(layout.phases[-1:] if layout.stationary else layout.phases):
         for name, node in own.nodes.items():

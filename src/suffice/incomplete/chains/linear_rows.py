@@ -24,7 +24,7 @@ from suffice.errors import FitError, ModelError, listing
 from suffice.errors.remedies import DIFFUSE, FIRST_DIFFUSE, FREE, STATIONARY
 from suffice.families.protocol.family import flat_index
 from suffice.incomplete.chains.chain_rows import ChainRows
-from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, parameter_nodes, steps_of
+from suffice.incomplete.chains.chain_states import Columns, ImpossibleSequence, WholeSequences, parameter_nodes
 from suffice.incomplete.chains.factored_rows import ChainLayout
 from suffice.incomplete.chains.linear_states import OBSERVED, LinearSpace, LinearTerm
 from suffice.incomplete.components import Expectation, Line, NodeFamily, Theta
@@ -73,13 +73,10 @@ class Alike(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class LinearRows:
+class LinearRows(WholeSequences):
     """Whole sequences, reduced. `phase` is that of each step, `configuration` that of each variable's node there."""
 
     layout: LinearLayout
-    number: int
-    starts: Ints
-    weight: Array | None
     weights: Array
     phase: Ints
     first: Bools
@@ -95,10 +92,9 @@ class LinearRows:
 
     @classmethod
     def of(cls, layout: LinearLayout, block: Block) -> LinearRows:
-        assert block.lengths is not None
-        starts, step = steps_of(block.lengths)
-        n, space = len(step), layout.numbers
-        columns, phase, first = layout.columns(block, step), np.minimum(step, len(space.phases) - 1), step == 0
+        starts, weight, step, phase, columns = layout.unroll(block)
+        n, space, first = len(step), layout.numbers, step == 0
+        phase = np.minimum(phase, len(space.phases) - 1)
         index = {name: np.zeros(n, np.int64) for name in space.phases[-1].nodes}
         for number, terms in enumerate(space.terms):
             rows = np.flatnonzero(phase == number)
@@ -110,17 +106,11 @@ class LinearRows:
         gaps = [np.isnan(reals[name]).astype(np.int64) for name in space.outputs]
         moved, put_out = [index[name] for name in space.unknown], [index[name] for name in space.outputs]
         begins = [first.astype(np.int64)] if space.settles else []
-        weight = None if block.weight is None else block.weight[starts[:-1]]
-        cells = weight, block.weights, phase, first, index, reals
+        cells = block.weights, phase, first, index, reals
         kinds = [*begins, *moved], put_out, [*begins, *moved, *put_out, *gaps]
         transitions, shapes, groups = (Alike.of([phase, *own], n) for own in kinds)
-        left = (layout.rest.emitting_nodes(p, by_table=by_table) for p in layout.phases for by_table in (True, False))
-        rest = ChainRows.of(layout.rest, block) if any(left) else None
-        return cls(layout, block.number, starts, *cells, transitions, shapes, groups, rest)
-
-    @property
-    def n_steps(self) -> int:
-        return int(self.starts[-1])
+        rest = ChainRows.of(layout.rest, block) if any(map(layout.rest.emitting_nodes, layout.phases)) else None
+        return cls(block.number, starts, weight, layout, *cells, transitions, shapes, groups, rest)
 
     @property
     def space(self) -> LinearSpace:
@@ -181,9 +171,8 @@ class LinearRows:
         if not len(rows):
             return
         node, own = term.node, self.configuration[term.name][rows]
-        values = np.stack(
-            [both[p, rows] if p != OBSERVED else self.reals[n][rows] for n, p in zip(node.reals, term.places, strict=True)]
-        )
+        each = zip(node.reals, term.places, strict=True)
+        values = np.stack([both[p, rows] if p != OBSERVED else self.reals[n][rows] for n, p in each])
         lost = np.zeros(0, np.intp) if term.moving else np.flatnonzero(np.isnan(values[-1]))
         if len(lost):
             b = line.coefficients[own[lost]].T
@@ -220,9 +209,8 @@ class LinearRows:
             some = np.flatnonzero(self.phase[kinds.step] == number)
             if not len(some):
                 continue
-            own = transition(
-                space, terms, lines, {name: self.configuration[name][kinds.step[some]] for name in space.unknown}, len(some)
-            )
+            index = {name: self.configuration[name][kinds.step[some]] for name in space.unknown}
+            own = transition(space, terms, lines, index, len(some))
             F[some], Q[some], f[some], diffuse[some] = own.F, own.Q, own.f, own.diffuse
             if self._driven:
                 rows = np.flatnonzero(self.phase == number)

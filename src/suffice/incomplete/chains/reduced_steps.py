@@ -20,7 +20,7 @@ from suffice.basis.arrays import Array, Bools, Ints
 from suffice.engines.engine import Block, is_missing
 from suffice.graphs.lagged import variable_and_lag
 from suffice.incomplete.chains.chain_batches import Match, NormalSteps, Scored, step_batches
-from suffice.incomplete.chains.chain_states import Columns, Kinds, Phase, StepLayout, steps_of
+from suffice.incomplete.chains.chain_states import Columns, Kinds, Phase, StepLayout, WholeSequences
 from suffice.incomplete.components import Theta
 from suffice.incomplete.numbers.completed_rows import Batch
 
@@ -40,13 +40,10 @@ class Emission(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ReducedSteps:
+class ReducedSteps(WholeSequences):
     """What a block of whole sequences is reduced to."""
 
     layout: StepLayout
-    number: int
-    starts: Ints
-    weight: Array | None
     transitions: Kinds
     symbols: Kinds | None
     dense: tuple[tuple[Phase, tuple[Batch, ...], tuple[NormalSteps, ...]], ...]
@@ -59,28 +56,20 @@ class ReducedSteps:
 
     @classmethod
     def of(cls, layout: StepLayout, block: Block) -> Self:
-        assert block.lengths is not None
-        starts, step = steps_of(block.lengths)
-        columns = layout.columns(block, step)
-        phase = np.minimum(step, len(layout.phases) - 1)
+        starts, weight, _, phase, columns = layout.unroll(block)
         driving = observed_columns(layout, {v.name for p in layout.phases for n in layout.moving for v in p.nodes[n].parents})
         transitions = Kinds.of(phase, {n: columns[n] for n in driving if columns[n].dtype.kind != "f"})
         tabled = (node for p in layout.phases for node in layout.emitting_nodes(p, by_table=True).values())
         shown = {v.name for node in tabled for v in node.members}
         seen = sorted({*observed_columns(layout, shown), *layout.labelled})
         symbols = Kinds.of(phase if layout.varies else len(layout.phases) - 1, {n: columns[n] for n in seen}) if seen else None
-        weight = None if block.weight is None else block.weight[starts[:-1]]
         dense = tuple(step_batches(layout, columns, phase, block.weights))
         inputs = {n: columns[n] for n in driving} if layout.stepwise else {}
         emitted = layout.emitting_nodes(layout.phases[-1], by_table=False)
         counts = [n for n, node in emitted.items() if node.by_rows and node.reals and n in columns]
         gaps = {n: lost for n in counts if (lost := is_missing(columns[n])).any()}
         finite = {n: c for n, c in columns.items() if c.dtype.kind != "f"} if gaps else {}
-        return cls(layout, block.number, starts, weight, transitions, symbols, dense, inputs, finite, gaps)
-
-    @property
-    def n_steps(self) -> int:
-        return int(self.starts[-1])
+        return cls(block.number, starts, weight, layout, transitions, symbols, dense, inputs, finite, gaps)
 
     @cached_property
     def emissions(self) -> list[Emission]:

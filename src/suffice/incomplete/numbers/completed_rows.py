@@ -111,8 +111,7 @@ def expect_batch(batch: Batch, theta: Theta, units: Units) -> Expectation:
     columns = other_columns(batch, units)
     log_weight, joint = log_weights(batch, theta, columns)
     logs, weight = posterior(log_weight, batch.rows, batch.copies)
-    total = gather_completions(batch, theta, columns, joint, weight)
-    return total._replace(log_likelihood=logs)
+    return gather_completions(batch, theta, columns, joint, weight)._replace(log_likelihood=logs)
 
 
 def other_columns(batch: Batch, units: Units) -> dict[str, dict[str, npt.NDArray[Any]]]:

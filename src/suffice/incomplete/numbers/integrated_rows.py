@@ -71,11 +71,10 @@ def whole(batch: Batch, theta: Theta, units: Units) -> Iterator[Batch]:
 
 
 def log_weights_of_states(batch: Batch, theta: Theta, units: Units) -> Array:
-    """ln w of each joint state and row, whatever else is missing."""
-    if not batch.component.summed:
-        return _log_weights(batch, theta, units)
+    """ln w of each joint state and row, whatever else is missing; −∞ where there is no estimate: that does not occur."""
     parts = ((_log_weights(b, theta, units), b.copies) for b in whole(batch, theta, units))
-    return np.concatenate([np.logaddexp.reduce(x.reshape(len(x), -1, copies), axis=2) for x, copies in parts], axis=1)
+    logs = np.concatenate([x if n == 1 else np.logaddexp.reduce(x.reshape(len(x), -1, n), axis=2) for x, n in parts], axis=1)
+    return np.where(np.isnan(logs), -np.inf, logs)
 
 
 def _log_weights(batch: Batch, theta: Theta, units: Units) -> Array:
@@ -137,8 +136,7 @@ class _Integral(NamedTuple):
         total = gather_completions(self.batch, self.theta, self.columns, None, weight.reshape(S, K, n).sum(axis=1))
         numbers = self.numbers(v)
         for local in component.curved:
-            step = expected_step(local, self.theta, self._at(local, numbers), weight.reshape(-1))
-            total.steps[local.node.name] = step
+            total.steps[local.node.name] = expected_step(local, self.theta, self._at(local, numbers), weight.reshape(-1))
         # the unknown numbers as if each point were a state of its own: means there, and the covariance that is left
         given, at, maps = self.joint.given, list(component.gridded), self.maps[self.batch.bounds[:-1]]
         left = given.covariance - maps @ np.swapaxes(maps, -1, -2)

@@ -264,8 +264,7 @@ class RowIntegrals:
         """ln p(observed cells) of each row; −inf where it is impossible."""
         block, step = self.block, self._step(())
         missing, total = step.finder.missing(block), np.zeros(block.n_rows)
-        scaled = {n: self.units.inward(n, block.columns[n]) for n in self.units.scale}
-        columns = {**block.columns, **scaled}
+        columns = {**block.columns, **{n: self.units.inward(n, block.columns[n]) for n in self.units.scale}}
         for node in self.nodes.values():
             some = None if node.by_rows else step.finder.complete_rows(node, missing)
             if some is not None and node.by_table:
@@ -277,7 +276,7 @@ class RowIntegrals:
                 total -= np.where(np.isnan(block.columns[node.name]), 0.0, np.log(self.units.scale[node.name]))
         for _, component, rows in step.components(block, missing):
             for batch in batches(component, rows):
-                total[batch.rows.row] += np.logaddexp.reduce(self._logs(batch), axis=0)
+                total[batch.rows.row] += np.logaddexp.reduce(log_weights_of_states(batch, self.theta, self.units), axis=0)
         return total
 
     def posterior(self, target: str) -> Array:
@@ -292,7 +291,7 @@ class RowIntegrals:
                 continue
             for batch in batches(component, rows):
                 if isinstance(child, Finite):
-                    logs, at = self._logs(batch), [v.name for v in component.states].index(target)
+                    logs, at = log_weights_of_states(batch, self.theta, self.units), component.states.index(child)
                     share = np.exp(logs - logs.max(axis=0)).reshape(*component.shape, -1)
                     own = share.sum(axis=tuple(a for a in range(len(component.shape)) if a != at))
                     result[possible[batch.rows.row]] = (own / own.sum(axis=0)).T
@@ -308,7 +307,3 @@ class RowIntegrals:
     def _step(self, integrated: Iterable[str]) -> ReduceMixed:
         finder = PatternFinder(self.nodes, tuple(self.nodes), integrated=integrated)
         return ReduceMixed(finder, self.theta.tables, self.units, True)
-
-    def _logs(self, batch: Batch) -> Array:
-        logs = log_weights_of_states(batch, self.theta, self.units)
-        return np.where(np.isnan(logs), -np.inf, logs)

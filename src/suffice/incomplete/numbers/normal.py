@@ -48,18 +48,13 @@ class ConditionalNormal(NamedTuple):
 
 def conditional(component: Component, lines: Mapping[str, Line], indices: list[Ints]) -> ConditionalNormal:
     """The conditional of a component's unknown numbers, at a configuration of each of its joint nodes (all of one shape)."""
-    shape, q = indices[0].shape, len(component.joint)
-    p, o = len(component.unknown), len(component.reals)
-    A, C = np.zeros((*shape, q, p)), np.zeros((*shape, q, o))
-    a, v = np.zeros((*shape, q)), np.zeros((*shape, q))
+    shape, p = (*indices[0].shape, len(component.joint)), len(component.unknown)
+    M, a, v = np.zeros((*shape, p + len(component.reals))), np.zeros(shape), np.zeros(shape)
     for i, (local, index) in enumerate(zip(component.joint, indices, strict=True)):
-        line = lines[local.node.name]
+        line, (*parents, child) = lines[local.node.name], places(component, local)
         a[..., i], v[..., i] = line.intercept[index], line.variance[index]
-        for j, name in enumerate(local.node.reals):
-            kind, place = local.sources[name]
-            own = j == len(local.node.reals) - 1
-            (A if kind == "unknown" else C)[..., i, place] = 1.0 if own else -line.coefficients[index, j]
-    return solve_missing(A, C, a, v)
+        M[..., i, parents], M[..., i, child] = -line.coefficients[index], 1.0
+    return solve_missing(M[..., :p], M[..., p:], a, v)
 
 
 def solve_missing(A: Array, C: Array, a: Array, v: Array) -> ConditionalNormal:
@@ -72,14 +67,8 @@ def solve_missing(A: Array, C: Array, a: Array, v: Array) -> ConditionalNormal:
     inverse = np.linalg.inv(R[..., :p, :])
     pivots = np.abs(np.einsum("...ii->...i", R[..., :p, :]))
     log_scale = 0.5 * (p * LOG_2PI - (LOG_2PI + np.log(v)).sum(axis=-1)) - np.log(pivots).sum(axis=-1)
-    return ConditionalNormal(
-        -(inverse @ C[..., :p, :]),
-        -(inverse @ d[..., :p, None])[..., 0],
-        C[..., p:, :],
-        d[..., p:],
-        inverse @ np.swapaxes(inverse, -1, -2),
-        log_scale,
-    )
+    mean, residual = (-(inverse @ C[..., :p, :]), -(inverse @ d[..., :p, None])[..., 0]), (C[..., p:, :], d[..., p:])
+    return ConditionalNormal(*mean, *residual, inverse @ np.swapaxes(inverse, -1, -2), log_scale)
 
 
 def places(component: Component, local: Member) -> list[int]:
@@ -202,9 +191,8 @@ class PatternBatch:
         if m:
             scatter[each[..., None], self.missing[:, :, None], self.missing[:, None, :]] += N[:, None, None] * c.covariance
         whole = Spread(N, mean, np.zeros_like(mean), scatter)
-        moments = {
-            node.name: collect_groups(keys, some_columns(whole, [names.index(r) for r in node.reals])) for node, keys in nodes
-        }
+        places_of = {node.name: [names.index(r) for r in node.reals] for node, _ in nodes}
+        moments = {node.name: collect_groups(keys, some_columns(whole, places_of[node.name])) for node, keys in nodes}
         return float(N @ c.log_scale - 0.5 * square.sum()), moments
 
 

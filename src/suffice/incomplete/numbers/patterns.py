@@ -206,17 +206,14 @@ def _local(
 def refuse_unanswerable(missing: Mapping[str, int], dag: Dag, nodes: Mapping[str, NodeFamily]) -> None:
     """Refuse missing numbers that are neither normal nor counts and have children. Normal ones under regressions are integrated
     over points, counts are summed, which is said."""
-    counts = []
-    for node in nodes.values():
-        if node.by_rows and not isinstance(node.child, Finite) and missing.get(node.name) and dag.children(node.name):
-            if isinstance(node.child, NotNormal) and node.child.whole:
-                counts.append(node.name)
-                continue
-            kind = repr(node.family).partition("(")[0]
-            raise FitError(
-                f"cells of {node.name!r} are missing, which is neither Gaussian nor a count but {kind} and has children: "
-                f"such numbers cannot be integrated; fill them, or cut {node.name!r} {INTO_BINS}"
-            )
+    lost = [n for n in nodes.values() if n.by_rows and missing.get(n.name) and dag.children(n.name)]
+    counts = [node.name for node in lost if isinstance(node.child, NotNormal) and node.child.whole]
+    for node in (node for node in lost if not isinstance(node.child, Finite) and node.name not in counts):
+        kind = repr(node.family).partition("(")[0]
+        raise FitError(
+            f"cells of {node.name!r} are missing, which is neither Gaussian nor a count but {kind} and has children: "
+            f"such numbers cannot be integrated; fill them, or cut {node.name!r} {INTO_BINS}"
+        )
     under = {v.name: node.name for node in nodes.values() if node.by_rows for v in node.parents if missing.get(v.name)}
     if counts:
         note(f"{SUMMED}: {listing(counts)}")

@@ -153,14 +153,9 @@ class Units:
         if parents:
             a = a + b @ np.array([self.centre[p] for p in parents], np.longdouble)
         scales = np.array([self.scale[p] for p in parents])
-        return replace(
-            cpd,
-            intercept=(a / self.scale[y]).astype(np.float64),
-            coefficients=cpd.coefficients * scales / self.scale[y],
-            variance=cpd.variance / self.scale[y] ** 2,
-            seen=None,
-            imagined=None,
-        )
+        own, slopes = (a / self.scale[y]).astype(np.float64), cpd.coefficients * scales / self.scale[y]
+        v = cpd.variance / self.scale[y] ** 2
+        return replace(cpd, intercept=own, coefficients=slopes, variance=v, seen=None, imagined=None)
 
     def outward_cpd(self, cpd: ConditionalGaussian) -> ConditionalGaussian:
         """The same distribution of the columns as they are."""
@@ -222,9 +217,8 @@ def moments_by_column(
     entries = []
     for i, n in enumerate(n for n, v in variables.items() if not isinstance(v, Finite)):
         count, mean, rest, scatter = (freeze(np.array(part[i : i + 1])) for part in spread)
-        own = {d: s for d, s in (sums or {}).items() if d.column == n} | dict.fromkeys(
-            log_factorials([n] if isinstance(variables[n], Count) else []), np.nan
-        )
+        unknown = log_factorials([n] if isinstance(variables[n], Count) else [])
+        own = {d: s for d, s in (sums or {}).items() if d.column == n} | dict.fromkeys(unknown, np.nan)
         found: dict[str, Any] = {"rest": rest, "derived": tuple(own), "sums": [list(own.values())]}
         entries.append(Moments((), (n,), np.zeros(1, np.int64), count, mean, scatter, **found))
     return entries

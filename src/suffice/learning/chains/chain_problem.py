@@ -120,29 +120,26 @@ class ChainProblem(ParameterProblem):
     def expect(self, theta: Theta) -> EStep:
         """One E-step. Where first states are stationary, the counts are those whose quotients by θ are the gradient of ln L."""
         found = super().expect(theta)
-        if FIRST not in found.statistic.steps:
+        if (first := found.statistic.steps.get(FIRST)) is None:
             return found
-        return found._replace(statistic=stationary.pull_counts(self._layout, found.statistic))
+        cells = found.statistic.cells + stationary.cell_pull(self._layout, theta, first)
+        return found._replace(statistic=found.statistic._replace(cells=cells))
 
     def maximise(self, statistic: ExpectedStatistic) -> Theta:
         if FIRST_NUMBERS not in statistic.moments:
             if FIRST not in statistic.steps:
                 return super().maximise(statistic)
             plain = stationary.without_pull(self._layout, statistic)
-            return stationary.settled_step(
-                self._layout, statistic, super().maximise(plain), plain.cells + self.imagined_cells.more
-            )
+            counts, without = plain.cells + self.imagined_cells.more, super().maximise(plain)
+            return stationary.settled_step(self._layout, statistic, without, counts)
         space = self._layout.numbers  # type: ignore[attr-defined]
         keys = [n for n in space.unknown if n not in self.fixed]
         parts = {n: [(statistic.moments[n], float(statistic.moments[n].spread.weight.sum()))] for n in keys}
         for n in (n for n in keys if self.imagined[n] is not None):
             parts[n].append(stationary.imagined_part(self.imagined[n], self.estimate))
-        held = {
-            n: (self.entries[n], self.start.others[n], ratios(self.nodes[n], self.units))  # type: ignore[union-attr]
-            for n in keys
-            if n in self.entries
-        }
-        climb = stationary.SettledLines(space, statistic.moments[FIRST_NUMBERS], parts, held)  # type: ignore[arg-type]
+        start: Any = self.start
+        held = {n: (e, start.others[n], ratios(self.nodes[n], self.units)) for n, e in self.entries.items() if n in keys}
+        climb = stationary.SettledLines(space, statistic.moments[FIRST_NUMBERS], parts, held)
         without = super().maximise(statistic)
         return climb.climb(self.with_nodes(without, statistic.theta, space.unknown), without)
 
@@ -244,13 +241,8 @@ def _place(name: str) -> tuple[str, int]:
 def _units(task: ChainTask, seen: Mapping[str, Variable]) -> tuple[Spread, Units]:
     """The spread of each column of numbers under all of its names, and its units."""
     reals = tuple(n for n in task.sequences.columns if not isinstance(task.variables[n], Finite))
-    whole = (
-        observed_cells(task.sequences.data.select(reals), reals, task.threads)
-        if reals
-        else observed_cells(task.sequences.data, ())
-    )
-    names = [n for n, v in seen.items() if not isinstance(v, Finite)]
-    at = [reals.index(_base(n)) for n in names]
+    whole = observed_cells(task.sequences.data.take(reals), reals, task.threads)
+    at = [reals.index(_base(n)) for n, v in seen.items() if not isinstance(v, Finite)]
     spread = Spread(*(part[at] for part in whole))
     return spread, Units.of(spread, seen)
 

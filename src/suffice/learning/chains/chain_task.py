@@ -72,7 +72,7 @@ def chain_task_of(
         rows = rows.with_numbers(n for n, v in start.variables.items() if not isinstance(v, Finite))
     if hidden == () and start is not None:
         hidden = [v for n, v in start.variables.items() if n in graph and n not in rows.columns]
-    unseen = declared_hidden(hidden, numbers=True)
+    unseen = declared_hidden(hidden)
     check_hidden(unseen, graph, rows, "template", "step")
     rows = rows.select([n for n in graph.nodes if n in rows.columns])
     if not rows.columns:
@@ -98,8 +98,7 @@ def chain_task_of(
     variables = {n: unseen.get(n) or schema[n] for n in graph.nodes}
     every = {p: variables[variable_and_lag(p)[0]] for n in graph.nodes for p in (n, *graph.parents(n))}
     checked_families(families, {n: graph.parents(n) for n in graph.nodes}, every, "template")
-    own = dict(families or {})
-    how = checked_estimate(estimate), own, checked_first(first)
+    how = checked_estimate(estimate), dict(families or {}), checked_first(first)
     return ChainTask(graph, rows, variables, tuple(unseen), as_prior(prior), *how, threads, room)
 
 

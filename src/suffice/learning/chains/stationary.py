@@ -251,7 +251,7 @@ def with_carriers(task: ChainTask, phases: Sequence[Phase], unknown: list[str]) 
     return carriers
 
 
-def _cell_pull(layout: ChainLayout, theta: Theta, first: Array) -> Array:
+def cell_pull(layout: ChainLayout, theta: Theta, first: Array) -> Array:
     """∂ (Σ γ₀ ln π) / ∂ ln θ by cell of all tables."""
     M, result = layout.settling(theta), np.zeros(theta.tables.n_cells)
     by_pair = pull_of_start(M, stationary(M), first)
@@ -261,15 +261,10 @@ def _cell_pull(layout: ChainLayout, theta: Theta, first: Array) -> Array:
     return result
 
 
-def pull_counts(layout: ChainLayout, s: ExpectedStatistic) -> ExpectedStatistic:
-    """The counts of transitions with the pull of the first states in them."""
-    return s._replace(cells=s.cells + _cell_pull(layout, s.theta, s.steps[FIRST]))
-
-
 def without_pull(layout: ChainLayout, s: ExpectedStatistic) -> ExpectedStatistic:
     """The counts of transitions alone."""
     steps = {name: step for name, step in s.steps.items() if name != FIRST}
-    cells = np.maximum(s.cells - _cell_pull(layout, s.theta, s.steps[FIRST]), 0.0)  # none is below 0 but by rounding
+    cells = np.maximum(s.cells - cell_pull(layout, s.theta, s.steps[FIRST]), 0.0)  # none is below 0 but by rounding
     return s._replace(cells=cells, steps=steps)
 
 
@@ -280,13 +275,12 @@ def settled_step(layout: ChainLayout, s: ExpectedStatistic, plain: Theta, counts
 
     first: Array = s.steps[FIRST]
     keys = [table.key for table in layout.space.transitions[layout.phases[-1].number]]
-    places = [plain.tables.cells[key] for key in keys]
-    sizes = [layout.nodes[key].finite[-1].n_states for key in keys]
-    N = [counts[place].reshape(-1, size) for place, size in zip(places, sizes, strict=True)]
+    sizes = {key: layout.nodes[key].finite[-1].n_states for key in keys}
+    tables = [(plain.tables.cells[key], counts[plain.tables.cells[key]].reshape(-1, n)) for key, n in sizes.items()]
 
     def theta_of(eta: Array) -> Theta:
         cells, at = plain.cells.copy(), 0
-        for place, own in zip(places, N, strict=True):
+        for place, own in tables:
             rows = eta[at : at + own.size].reshape(own.shape)
             at += own.size
             p = np.exp(rows - rows.max(axis=1, keepdims=True))
@@ -296,16 +290,14 @@ def settled_step(layout: ChainLayout, s: ExpectedStatistic, plain: Theta, counts
     def value(theta: Theta) -> float:
         pi = stationary(layout.settling(theta))
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = sum(
-                float(sc.xlogy(own, theta.cells[place].reshape(own.shape)).sum()) for own, place in zip(N, places, strict=True)
-            )
+            logs = sum(float(sc.xlogy(own, theta.cells[place].reshape(own.shape)).sum()) for place, own in tables)
             return logs + float(sc.xlogy(first, pi).sum())
 
     def loss(eta: Array) -> tuple[float, Array]:
         theta = theta_of(eta)
-        pulls = _cell_pull(layout, theta, first)
+        pulls = cell_pull(layout, theta, first)
         slope = []
-        for own, place in zip(N, places, strict=True):
+        for place, own in tables:
             total = own + pulls[place].reshape(own.shape)
             p = theta.cells[place].reshape(own.shape)
             slope.append((total - total.sum(axis=1, keepdims=True) * p).reshape(-1))
@@ -313,25 +305,24 @@ def settled_step(layout: ChainLayout, s: ExpectedStatistic, plain: Theta, counts
 
     def coordinates(theta: Theta) -> Array:
         parts = []
-        for place, own in zip(places, N, strict=True):
+        for place, own in tables:
             logs = np.log(np.maximum(theta.cells[place].reshape(own.shape), 1e-300))
             parts.append(np.maximum(logs - logs.max(axis=1, keepdims=True), -FARTHEST).reshape(-1))
         return np.concatenate(parts)
 
-    old = replace(plain, cells=np.concatenate([s.theta.cells]))
+    cells = plain.cells.copy()
+    for place, _ in tables:
+        cells[place] = s.theta.cells[place]
+    old = replace(plain, cells=cells)
     begin = max((old, plain), key=value)
-    point = _fixed_point(layout, plain, first, counts, places)
+    point = _fixed_point(layout, plain, first, counts, [place for place, _ in tables])
     if value(point) >= value(begin):
         return point
     options: dict[str, Any] = {"maxiter": 200, "ftol": 1e-15, "gtol": 1e-9 * max(1.0, float(first.sum()))}
-    bounds = [(-FARTHEST, FARTHEST)] * sum(n.size for n in N)
+    bounds = [(-FARTHEST, FARTHEST)] * sum(own.size for _, own in tables)
     found = minimize(loss, coordinates(begin), jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     best = theta_of(found.x)
-    best = best if value(best) >= value(old) else old
-    cells = plain.cells.copy()
-    for place in places:
-        cells[place] = best.cells[place]
-    return replace(plain, cells=cells)
+    return best if value(best) >= value(old) else old
 
 
 def _fixed_point(layout: ChainLayout, theta: Theta, first: Array, counts: Array, places: Sequence[slice]) -> Theta:
@@ -341,7 +332,7 @@ def _fixed_point(layout: ChainLayout, theta: Theta, first: Array, counts: Array,
     for place in places:
         own[place] = True
     for _ in range(ROUNDS):
-        weights = np.where(own, np.maximum(counts + _cell_pull(layout, theta, first), 0.0), 0.0)
+        weights = np.where(own, np.maximum(counts + cell_pull(layout, theta, first), 0.0), 0.0)
         # a cell whose pull is stronger than its count falls slowly: the pull weakens with it
         slow = theta.tables.normalise(np.maximum(theta.tables.normalise(weights), 0.1 * theta.cells))
         cells = np.where(own, slow, theta.cells)

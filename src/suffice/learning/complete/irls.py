@@ -291,9 +291,8 @@ def _profile_shape(ascent: Ascent, parents: Sequence[Variable], summary: Summary
         iterations += climb.iterations + 1
         if abs(np.log(shape / before)) < 1e-10:
             break
-    climb = (
-        replace(ascent, options={"dispersion": 1.0 / shape}).with_expected_curvature(climb)._replace(iterations=iterations + 1)
-    )
+    shaped = replace(ascent, options={"dispersion": 1.0 / shape})
+    climb = shaped.with_expected_curvature(climb)._replace(iterations=iterations + 1)
     total = ascent.rows.fold(Pass(family.of_shape, (family.log_likelihood_of, ascent.at, theta, shape)))
     cpd = family.finish(ascent.at, parents, climb, summary, 1.0 / shape)
     return replace(cpd, fitted=replace(cpd.fitted, log_likelihood=float(total)))

@@ -66,8 +66,7 @@ class Partial:
     restricted: bool = False
 
     def __post_init__(self) -> None:
-        own = (self.slopes,) if isinstance(self.slopes, str) else tuple(self.slopes)
-        object.__setattr__(self, "slopes", own)
+        object.__setattr__(self, "slopes", (self.slopes,) if isinstance(self.slopes, str) else tuple(self.slopes))
         s = self.strength
         if s is not None and (isinstance(s, bool) or not isinstance(s, (int, float)) or not 0.0 < s < float("inf")):
             raise FitError(f"the strength of Partial is a positive number of rows, or left out, not {s!r}")
@@ -121,7 +120,7 @@ class Plate:
         default = Pooled() if self.group is None else Separate()
         set_field = object.__setattr__
         set_field(self, "graph", graph)
-        set_field(self, "columns", _checked_columns(self.columns, graph, self.group))
+        set_field(self, "columns", _checked_columns(self.columns, graph))
         set_field(self, "inside", _checked_inside(self.inside, graph, self.group))
         set_field(self, "pooling", default if self.pooling is None else self.pooling)
         if not isinstance(self.pooling, (Pooled, Separate, Partial)):
@@ -221,7 +220,7 @@ class Plate:
         return f"Plate({', '.join(parts)}, pooling={self.pooling!r}): {'; '.join([size, *tied])}"
 
 
-def _checked_columns(columns: Any, graph: Dag, group: Any) -> dict[str, tuple[str, ...]]:
+def _checked_columns(columns: Any, graph: Dag) -> dict[str, tuple[str, ...]]:
     if columns is None:
         return {}
     if not isinstance(columns, Mapping):

@@ -28,6 +28,7 @@ from suffice.families.categorical import Table
 from suffice.learning.conditional.target_rows import TargetRows, distinct_rows, least_hinge
 from suffice.learning.owlqn import minimise
 from suffice.models.networks import BayesNet
+from suffice.numerics.inference.finite.logs import log_sum
 from suffice.objectives.principles import L2, Conditional, Margin, PenaltySum
 
 LEAST = 1e-10
@@ -142,11 +143,8 @@ class TargetTables:
     @property
     def start(self) -> Array:
         """The logs of the tables as they are."""
-        parts = []
-        for table in self.nodes.values():
-            probs = np.nan_to_num(table.probs, nan=1.0 / table.child.n_states)
-            parts.append(np.log(np.maximum(probs, LEAST)).reshape(-1))
-        return np.concatenate(parts)
+        probs = [np.nan_to_num(table.probs, nan=1.0 / table.child.n_states).reshape(-1) for table in self.nodes.values()]
+        return np.log(np.maximum(np.concatenate(probs), LEAST))
 
     def parts(self, w: Array) -> dict[str, Array]:
         """The vector as one array for each table, in its shape."""
@@ -155,7 +153,7 @@ class TargetTables:
 
     def logs(self, w: Array) -> Array:
         """What is added up to scores: the weights, or log θ."""
-        return w if self.free else np.concatenate([(x - _log_sum(x)).reshape(-1) for x in self.parts(w).values()])
+        return w if self.free else np.concatenate([(x - log_sum(x, -1)[..., None]).reshape(-1) for x in self.parts(w).values()])
 
     def loss(self, w: Array, c2: float, cost: float = 0.0, temperature: float = 1.0) -> tuple[float, Array]:
         """The loss of the rows (`TargetRows`) + c2 Σ w², and its gradient: by W with log θ = W − ln Σ exp W, N − θ Σ_row N."""
@@ -171,9 +169,8 @@ class TargetTables:
         """What is said of graphs in which there might be several optima."""
         if all(n == self.target or len(t.parent_variables) < 2 for n, t in self.nodes.items()):
             return ""
-        return "; a local optimum, " + (
-            "and of this graph the only one" if self.free else "from the maximum likelihood estimates"
-        )
+        which = "and of this graph the only one" if self.free else "from the maximum likelihood estimates"
+        return f"; a local optimum, {which}"
 
     def cpds(self, w: Array) -> dict[str, Table]:
         """The tables with these weights, normalised."""
@@ -182,19 +179,15 @@ class TargetTables:
             start, order = self.parts(self.start), list(self.nodes)
             for n, table in self.nodes.items():  # what the tables say of the other columns, the states of y together, stays
                 axis = [*table.parents, n].index(self.target)
-                parts[n] += _log_sum(start[n], axis) - _log_sum(parts[n], axis)
+                parts[n] += np.expand_dims(log_sum(start[n], axis) - log_sum(parts[n], axis), axis)
             # what the rows of a table add up to goes to the table of its last parent: children first, y's own is then left over
             for n in (n for n in reversed(order) if n != self.target):
                 parents = self.nodes[n].parents
                 last = max((p for p in parents if p in self.nodes), key=order.index)  # others are parents of y, too
                 axes = [*self.nodes[last].parents, last]
-                rest = _log_sum(parts[n])[..., 0].transpose([parents.index(a) for a in axes if a in parents])
-                parts[n] -= _log_sum(parts[n])
+                sums = log_sum(parts[n], -1)
+                parts[n] -= sums[..., None]
+                rest = sums.transpose([parents.index(a) for a in axes if a in parents])
                 parts[last] += rest.reshape([k if a in parents else 1 for a, k in zip(axes, parts[last].shape, strict=True)])
-        tables = {n: np.exp(x - _log_sum(x)) for n, x in parts.items()}
+        tables = {n: np.exp(x - log_sum(x, -1)[..., None]) for n, x in parts.items()}
         return {n: Table(t.child, t.parent_variables, tables[n]) for n, t in self.nodes.items()}
-
-
-def _log_sum(x: Array, axis: int = -1) -> Array:
-    top = x.max(axis=axis, keepdims=True)
-    return np.asarray(top + np.log(np.exp(x - top).sum(axis=axis, keepdims=True)))

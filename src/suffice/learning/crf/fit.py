@@ -14,8 +14,8 @@ import numpy as np
 
 from suffice.basis.arrays import Array
 from suffice.basis.blas import one_blas_thread
-from suffice.basis.iteration import OutOfTime, Progress, ProgressLike, checked_seconds
-from suffice.basis.limits import COPIES, Budget, check_room
+from suffice.basis.iteration import OutOfTime, Progress
+from suffice.basis.limits import COPIES, NO_LIMITS, Budget, check_room
 from suffice.basis.variables import Finite
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, nearest, note, quantity, whole
@@ -66,11 +66,14 @@ class LabelTask:
         return self._crf(weights, f"margins ({objective.cost!r}, cutting planes) with {self.penalties!r}: {run.in_words()}", run)
 
     def _require_whole(self, what: str) -> None:
-        """Refuse chains whose labels are told by more than the one before; tell of sequences that cannot be learned from."""
+        """Refuse chains whose labels are told by more than the one before, and rows that no block is kept of, since sequences are
+        taken one after the other; tell of those that cannot be learned from."""
         if not self.problem.chain.is_plain:
             wider = Remedy("order=2, pairs=True in a Window, or transitions=", "--labels-back 2, pairs(...), or --transitions")
             instead = Remedy(f"Conditional({self.problem.chain.label!r})", "--objective conditional")
             raise FitError(f"{what} is for chains without {wider}: use {instead}")
+        if not self.problem.findings.blocks:
+            raise FitError(f"{what} takes sequences one after the other, so they must be near; use Conditional")
         if n := self.problem.findings.n_partial:
             note(f"{what} learns from sequences with all of their labels: {n:,} with gaps are left out (Conditional takes them)")
 
@@ -92,13 +95,12 @@ def fit_linear_chain(
     start: Crf | None = None,
     tol: float | None = None,
     max_iter: int = 1000,
-    time_limit: float | None = None,
-    memory_limit: int | str | None = None,
-    progress: ProgressLike = None,
-    threads: int | None = None,
+    budget: Budget = NO_LIMITS,
 ) -> Crf:
     """The `Crf` of a linear chain that sequences give."""
-    chosen = _checked_objective(chain, objective)
+    chosen = Conditional(chain.label) if objective is None else objective
+    if isinstance(chosen, (Conditional, Perceptron, Margin)) and chosen.target != chain.label:
+        raise FitError(f"the objective is about {chosen.target!r}, and the label of the chain is {chain.label!r}")
     penalties = as_penalties(penalty)
     c1, c2 = (_strength(penalties, kind) for kind in (L1, L2))
     if method is not None and not isinstance(method, LBFGS):
@@ -106,33 +108,22 @@ def fit_linear_chain(
     tol = (1e-2 if isinstance(chosen, Margin) else 1e-9) if tol is None else tol
     if isinstance(tol, bool) or not isinstance(tol, (int, float)) or not 0.0 <= tol < 1.0:
         raise FitError(f"tol is a share of the objective from 0 to 1, not {tol!r}")
-    memory, limit = 6 if method is None else method.memory, checked_seconds(time_limit)
-    most = whole(max_iter, "max_iter", 1)
+    memory, most = 6 if method is None else method.memory, whole(max_iter, "max_iter", 1)
     if start is not None and not isinstance(start, Crf):
         raise FitError(f"the start of a linear chain is a Crf, not {type(start).__name__}")
-    room = Budget(memory_limit=memory_limit).room
-    problem = LabelProblem.of(chain, open_columns(chain, data), threads=threads, room=room)
-    check_room(room, 8.0 * (2 * memory + COPIES) * problem.features.n, f"{problem.features.n:,} weights", "keep fewer features")
+    problem = LabelProblem.of(chain, open_columns(chain, data), threads=budget.threads, room=budget.room)
+    n = problem.features.n
+    check_room(budget.room, 8.0 * (2 * memory + COPIES) * n, f"{n:,} weights", "keep fewer features")
     _say_unlabelled(problem)
-    begin = np.zeros(problem.features.n)
+    begin = np.zeros(n)
     if start is not None:  # the weights of the same pairs, by name
         names = start.features.names_of(start.vocabulary, np.arange(start.n_weights))
         known = dict(zip(names, start.weight_vector.tolist(), strict=True))
-        own = problem.features.names_of(problem.vocabulary, np.arange(problem.features.n))
+        own = problem.features.names_of(problem.vocabulary, np.arange(n))
         begin = np.array([known.get(pair, 0.0) for pair in own])
-    how = Climbing(c1, c2, begin, memory, float(tol), most, limit, progress)
+    how = Climbing(c1, c2, begin, memory, float(tol), most, budget)
     crf: Crf = chosen.fit(LabelTask(problem, how, penalties))
     return crf
-
-
-def _checked_objective(chain: LinearChain, objective: Any) -> Any:
-    chosen = Conditional(chain.label) if objective is None else objective
-    if isinstance(chosen, type) or not hasattr(chosen, "fit"):
-        name = chosen.__name__ if isinstance(chosen, type) else "Conditional"
-        raise FitError(f"an objective is a value: objective={name}({chain.label!r}), not {objective!r}")
-    if isinstance(chosen, (Conditional, Perceptron, Margin)) and chosen.target != chain.label:
-        raise FitError(f"the objective is about {chosen.target!r}, and the label of the chain is {chain.label!r}")
-    return chosen
 
 
 def _strength(penalties: PenaltySum, kind: type) -> float:
@@ -217,7 +208,7 @@ class LabelDescent:
 
 def climb(problem: LabelProblem, how: Climbing) -> tuple[Array, WeightRun]:
     """The weights, and how they were found. After Ctrl-C or the time limit, the best so far."""
-    watch: Progress[Array] = Progress("fitting labels", how.time_limit, how.progress)
+    watch: Progress[Array] = how.budget.watch("fitting labels")
     way = LabelDescent(problem, how, watch)
     l1 = np.full(problem.features.n, how.c1) if how.c1 else None
     converged, stopped = False, False

@@ -23,7 +23,7 @@ import numpy as np
 
 from suffice.basis.arrays import Array, Ints
 from suffice.basis.iteration import OutOfTime, Progress
-from suffice.errors import FitError, note
+from suffice.errors import note
 from suffice.learning.crf.problem import Climbing, LabelProblem
 from suffice.models.crf import WeightRun, WeightStep
 from suffice.models.linear_chain.encoding import Codes, Encoded, EncodedBlock
@@ -130,8 +130,7 @@ def sequence_weights(block: EncodedBlock) -> Array:
 
 def descend(problem: LabelProblem, how: Climbing, cost: float) -> tuple[Array, WeightRun]:
     """The weights with the smallest objective that was seen, and the trace of passes, whose bound is the gap."""
-    refuse_far(problem, "Margin")
-    watch: Progress[Array] = Progress("fitting margins", how.time_limit, how.progress)
+    watch: Progress[Array] = how.budget.watch("fitting margins")
     features, pair = problem.features, pair_weights(problem.features)
     planes = Planes(features.n, np.concatenate(list(problem.each(lambda block: sequence_weights(block[0])))), how.c2)
 
@@ -165,12 +164,6 @@ def descend(problem: LabelProblem, how: Climbing, cost: float) -> tuple[Array, W
     if not converged:
         note(f"margins were {'stopped' if stopped else 'left'} before the gap was {how.tol:g} of the objective; the best so far")
     return best, WeightRun(tuple(trace), converged)
-
-
-def refuse_far(problem: LabelProblem, what: str) -> None:
-    """Refuse rows that no block is kept of, where something is done to one sequence after the other."""
-    if not problem.findings.blocks:
-        raise FitError(f"{what} takes sequences one after the other, so they must be near; use Conditional")
 
 
 def pair_weights(features: PairFeatures) -> Ints:
@@ -217,9 +210,8 @@ class PerceptronWalk:
 
 def walk(problem: LabelProblem, how: Climbing, objective: Perceptron) -> tuple[Array, WeightRun]:
     """The weights after some epochs, or as soon as nothing is wrong. The objective in the trace is the number of wrong labels."""
-    watch: Progress[Array] = Progress("perceptron", how.time_limit, how.progress)
+    watch: Progress[Array] = how.budget.watch("perceptron")
     state, trace, converged = PerceptronWalk(problem.features, how.start), list[WeightStep](), False
-    refuse_far(problem, "Perceptron")
     try:
         for epoch in range(objective.epochs):
             wrong = 0.0

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from suffice.basis.arrays import Array, Bools, Ints
-from suffice.basis.iteration import ProgressLike
+from suffice.basis.limits import NO_LIMITS, Budget
 from suffice.engines.engine import Block, Step, sum_up
 from suffice.engines.local.kept import ValueStore
 from suffice.engines.sequences.sequences import Sequences
@@ -271,9 +271,8 @@ class LabelProblem:
             kept[wider.attributes(L)] = True
         number = np.where(kept, np.cumsum(kept) - 1, -1)
         vocabulary = every.reduce(kept)
-        moved = np.where(
-            keys < every.size * L, number[np.minimum(keys // L, every.size - 1)], keys // L - every.size + vocabulary.size
-        )
+        behind = keys // L - every.size + vocabulary.size
+        moved = np.where(keys < every.size * L, number[np.minimum(keys // L, every.size - 1)], behind)
         places = tuple(int(number[a]) for a in numbers)
         features = PairFeatures.of(moved * L + keys % L, vocabulary.size, L, places)
         seen = findings.counts.at(keys) - findings.partial.at(keys)
@@ -324,8 +323,7 @@ class Climbing:
     memory: int = 6
     tol: float = 1e-9
     max_iter: int = 1000
-    time_limit: float | None = None
-    progress: ProgressLike = None
+    budget: Budget = NO_LIMITS
 
 
 def choose_pairs(chain: LinearChain, counts: PairCounts, every: Vocabulary) -> Ints:

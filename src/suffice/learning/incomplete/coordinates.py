@@ -235,10 +235,8 @@ def _derivatives(
     place = {node.name: i for i, node in enumerate(nodes)}
     seen = [i for i, node in enumerate(nodes) if node.name not in problem.hidden]
     pairs = np.tril_indices(len(seen))
-    columns = {
-        (node.name, key, j): c
-        for c, (node, key, j) in enumerate((n, g, j) for n in nodes for g in range(n.n_cells) for j in _free(problem, n))
-    }
+    every = ((node.name, key, j) for node in nodes for key in range(node.n_cells) for j in _free(problem, node))
+    columns = {own: c for c, own in enumerate(every)}
     blocks = []
     for digits in digits_of(sizes(states)).T:
         at = dict(zip((v.name for v in states), digits.tolist(), strict=True))

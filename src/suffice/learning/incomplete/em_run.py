@@ -108,15 +108,10 @@ class EmRun(Run[Learned]):
         return html_table(*self._table(), caption=f"EM {self.headline()}") + self.model._repr_html_()
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
+        ends = ("yes" if o.converged else o.stopped or "no" for o in self.optima)
         rows: list[list[object]] = [
-            [
-                o.start + 1,
-                f"{o.objective:,.4f}",
-                o.iterations,
-                "yes" if o.converged else o.stopped or "no",
-                "other places" * o.labels,
-            ]
-            for o in self.optima
+            [o.start + 1, f"{o.objective:,.4f}", o.iterations, end, "other places" * o.labels]
+            for o, end in zip(self.optima, ends, strict=True)
         ]
         return ["start", "objective", "iterations", "converged", "labels"], rows
 
@@ -127,10 +122,9 @@ def spread(optima: tuple[Optimum, ...]) -> str:
     best = ended[0].objective
     same = sum(best - o.objective <= SAME * (1.0 + 1e-6 * abs(best)) for o in ended)
     lowest = min(o.objective for o in ended)
-    lost = len(optima) - len(ended)
-    return f"{same} of {len(optima)} starts led to the best optimum; the objectives lie between {lowest:,.4f} and {best:,.4f}" + (
-        f"; {lost} ended early" if lost else ""
-    )
+    lost = f"; {len(optima) - len(ended)} ended early" if len(ended) < len(optima) else ""
+    between = f"the objectives lie between {lowest:,.4f} and {best:,.4f}"
+    return f"{same} of {len(optima)} starts led to the best optimum; {between}{lost}"
 
 
 def covariance_at(problem: ParameterProblem, parameters: Any) -> ParameterCovariance:

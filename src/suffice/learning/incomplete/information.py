@@ -14,6 +14,7 @@ this is the curvature of the posterior.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -248,12 +249,9 @@ def observed_information(problem: ParameterProblem, parameters: Theta, *, progre
             f"the limit is {MOST:,} parameters"
         )
     cpds = problem.cpds(parameters)
-    watch: Progress[Any] = Progress("observed information", None, progress)
-    try:
+    with closing(Progress[Any]("observed information", None, progress)) as watch:
         names = _incomplete(atlas, cpds, expected.statistic)
         missing = _missing(atlas, cpds, names, watch)
-    finally:
-        watch.close()
     complete, root = _complete(atlas, cpds, expected.statistic)
     inverse = root.T @ root
     moved = _indices(atlas, names)

@@ -116,13 +116,8 @@ def common_line_of(
         raise Collapsed(node.name, "", f"its parent {node.reals[found.collinear]!r} is a combination of the others, or constant")
     refuse_collapse(node, None, found.regression, found.weight, variance, found.scatter)
     shape = sizes(node.finite)
-    return ConditionalGaussian(
-        node.child,
-        node.parents,
-        found.levels.reshape(shape),
-        np.broadcast_to(found.slopes, (*shape, len(found.slopes))),
-        np.full(shape, found.regression.residual / found.weight),
-    )
+    b, v = np.broadcast_to(found.slopes, (*shape, len(found.slopes))), np.full(shape, found.regression.residual / found.weight)
+    return ConditionalGaussian(node.child, node.parents, found.levels.reshape(shape), b, v)
 
 
 def refuse_collapse(node: NodeFamily, key: int | None, r: LeastSquares, N: float, variance: float, scatter: Array) -> None:
@@ -148,9 +143,6 @@ def _where(node: NodeFamily, key: int | None) -> str:
     return "" if key is None else describe(key, node.finite)
 
 
-ENTRIES = ("intercept", "coefficients", "variance")
-
-
 @dataclass(frozen=True)
 class HeldEntries:
     """Which entries of a Gaussian are known: its intercept, the coefficients of some real parents (by number), its variance."""
@@ -163,13 +155,12 @@ class HeldEntries:
     def of(node: NodeFamily, names: Iterable[str]) -> HeldEntries:
         """The entries of these names: those of the arrays, or real parents, whose coefficients are meant."""
         wanted, parents = set(names), node.reals[:-1]
-        known = [*ENTRIES, *parents]
+        known = [*Line._fields, *parents]
         for name in sorted(wanted - set(known)):
             raise FitError(
                 f"fixed has {name!r} of {node.name!r}, which is no entry of it: {listing(known)}{nearest(str(name), known)}"
             )
-        all_of_them = "coefficients" in wanted
-        some = tuple(i for i, p in enumerate(parents) if all_of_them or p in wanted)
+        some = tuple(i for i, p in enumerate(parents) if "coefficients" in wanted or p in wanted)
         return HeldEntries("intercept" in wanted, some, "variance" in wanted)
 
     def names(self, node: NodeFamily) -> tuple[str, ...]:

@@ -35,14 +35,7 @@ from suffice.incomplete.numbers.patterns import POINTS, refuse_unanswerable
 from suffice.incomplete.numbers.units import NO_UNITS, Units, moments_by_column, observed_cells, observed_sums, with_hidden
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked
 from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of, ratios
-from suffice.learning.incomplete.reduced_task import (
-    EStep,
-    ExpectedStatistic,
-    ReducedTask,
-    imagined_by,
-    refuse_constants,
-    with_known,
-)
+from suffice.learning.incomplete.reduced_task import EStep, ExpectedStatistic, ReducedTask, imagined_by, refuse_constants
 from suffice.learning.incomplete.starts import Starts, alike
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.models.chain import Chain
@@ -238,19 +231,14 @@ class ParameterProblem(ReducedTask):
 
     def rounding(self, theta: Theta) -> float:
         """By how much ln p may be off since a residual variance is a difference of numbers near 1: N δv/(2v), δv some 1e-15. So
-        it is where parents all but determine a child, as when tied columns lie a million deviations apart."""
-        if not self.others:
-            return 0.0
+        it is where parents all but determine a child, as when tied columns lie a million deviations apart. And ln p of a row may
+        be off, and change as points move, where missing numbers are integrated over them."""
         variances = (line.variance for line in theta.lines.values())
         least = (float(np.min(v, where=v > 0, initial=np.inf)) for v in variances)
-        return 1e-15 * self.weight * sum(1.0 / v for v in least) + self._integration * self.weight
-
-    @cached_property
-    def _integration(self) -> float:
-        """By how much ln p of a row may be off, and change as points move, where missing numbers are integrated over them."""
         by_rows = (v for node in self.others if node.by_rows for v in node.parents if isinstance(v, Real))
         d = len({v.name for v in by_rows if self.rows.missing.get(v.name)})
-        return 0.0 if d == 0 else 1e-6 if d == 1 else 1e-4 if d in POINTS else 1e-2
+        integration = 0.0 if d == 0 else 1e-6 if d == 1 else 1e-4 if d in POINTS else 1e-2
+        return 1e-15 * self.weight * sum(1.0 / v for v in least) + integration * self.weight
 
     def vector(self, theta: Theta) -> Array:
         """Coordinates to extrapolate in: of tables roots, since logarithms of vanishing probabilities run away."""
@@ -278,7 +266,7 @@ class ParameterProblem(ReducedTask):
                 cpd = line_of(node.family.from_closed(cpd), self.known_of(node.name))
             return self._starts.fill_empty(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
 
-        theta = with_known(self.nodes, self.imagined, Theta.of(self.nodes, self.tables, cpds, scale))
+        theta = self.with_known(Theta.of(self.nodes, self.tables, cpds, scale))
         theta = self.conventions.standardise_roots(theta)
         if self._chosen:  # any table is taken for weights of its cells
             theta = replace(theta, cells=self._in_families(theta.cells.copy(), theta.cells))
@@ -338,15 +326,13 @@ class ParameterProblem(ReducedTask):
 
     def _hold_fixed(self, theta: Theta) -> Theta:
         if self.others:
-            theta = with_known(self.nodes, self.imagined, self.conventions.put(theta))
+            theta = self.with_known(self.conventions.put(theta))
         if self.start is None:
             return theta
         theta = self.with_nodes(theta, self.start, self.fixed)
         old: Mapping[str, Any] = self.start.others
-        put = {
-            n: held.put(theta.others[n], old[n], ratios(self.nodes[n], self.units))  # type: ignore[arg-type]
-            for n, held in self.entries.items()
-        }
+        new: Mapping[str, Any] = theta.others
+        put = {n: held.put(new[n], old[n], ratios(self.nodes[n], self.units)) for n, held in self.entries.items()}
         return replace(theta, others={**theta.others, **put}) if put else theta
 
 

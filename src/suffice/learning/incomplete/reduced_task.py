@@ -52,15 +52,6 @@ def refuse_beliefs(said: Mapping[str, Any]) -> None:
             )
 
 
-def with_known(nodes: Mapping[str, NodeFamily], said: Mapping[str, Any], theta: Theta) -> Theta:
-    """The parameters with the variances that a prior knows."""
-    normal = {n: s for n, s in said.items() if s is not None and nodes[n].normal and not isinstance(s, Moments)}
-    others: dict[str, Any] = dict(theta.others)
-    for name, belief in normal.items():
-        others[name] = replace(others[name], variance=np.full_like(others[name].variance, belief.variance))
-    return replace(theta, others=others) if normal else theta
-
-
 def refuse_constants(
     nodes: Mapping[str, NodeFamily], units: Units, spread: Any, imagined: Mapping[str, Any], ties: Iterable[Tie]
 ) -> None:
@@ -212,6 +203,14 @@ class ReducedTask(Task):
         moments = {n: units.inward_moments(s) for n, s in normal.items() if isinstance(s, Moments)}
         beliefs = {n: s.rescale(units.centre[n], units.scale[n]) for n, s in normal.items() if n not in moments}
         return {**self.said, **moments, **beliefs}
+
+    def with_known(self, theta: Theta) -> Theta:
+        """The parameters with the variances that the prior knows."""
+        said = ((n, s) for n, s in self.imagined.items() if s is not None and self.nodes[n].normal)
+        known, others = {n: s for n, s in said if not isinstance(s, Moments)}, dict[str, Any](theta.others)
+        for name, belief in known.items():
+            others[name] = replace(others[name], variance=np.full_like(others[name].variance, belief.variance))
+        return replace(theta, others=others) if known else theta
 
     def outward_map(self, cpd: Cpd) -> Array | None:
         """∂ parameters of the columns / ∂ parameters as shown, where they differ."""

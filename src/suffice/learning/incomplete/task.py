@@ -91,7 +91,7 @@ def task_of(
     if start is not None and hidden == ():
         others = (v for n, v in start.variables.items() if n in graph and n not in rows.columns)
         hidden = [v for v in others if isinstance(v, (Finite, Real))]
-    unseen: dict[str, Any] = {} if hidden == () else declared_hidden(hidden, numbers=True)
+    unseen: dict[str, Any] = {} if hidden == () else declared_hidden(hidden)
     if unseen or not all(n in rows.columns for n in graph.nodes):
         check_hidden(unseen, graph, rows)
     for name in (name for name, v in unseen.items() if isinstance(v, Real)):
@@ -144,9 +144,9 @@ def of_sequences(graph: Any, data: Any) -> bool:
     return isinstance(graph, (Template, Chain)) or isinstance(data, Sequences) or (steps and "[-" in str(graph))
 
 
-def declared_hidden(hidden: Any, *, numbers: bool = False) -> dict[str, Any]:
-    """Hidden variables by name, from a list of `Finite`, one of them, or {name: states}; with `numbers` also `Real`."""
-    kinds = (Finite, Real) if numbers else (Finite,)
+def declared_hidden(hidden: Any) -> dict[str, Any]:
+    """Hidden variables by name, from a list of `Finite` or `Real`, one of them, or {name: states}."""
+    kinds = (Finite, Real)
     if isinstance(hidden, kinds):
         hidden = [hidden]
     if isinstance(hidden, Mapping):
@@ -156,8 +156,8 @@ def declared_hidden(hidden: Any, *, numbers: bool = False) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for v in hidden:
         if not isinstance(v, kinds):
-            also = ", or a Real('level')" if numbers else ""
-            raise FitError(f"a hidden variable is a Finite with its states: Finite('class', ['a', 'b']){also}, not {v!r}")
+            states = "Finite('class', ['a', 'b'])"
+            raise FitError(f"a hidden variable is a Finite with its states: {states}, or a Real('level'), not {v!r}")
         if v.name in result:
             raise FitError(f"the hidden variable {v.name!r} is declared twice")
         result[v.name] = v
@@ -195,7 +195,7 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
     graph, known = (dag.dag, dict(dag.variables)) if isinstance(dag, BayesNet) else (Dag(dag), {})
     rows = scan(data)
     rows = rows.with_variables({n: v for n, v in known.items() if n in rows.columns}) if known else rows
-    unseen = declared_hidden(hidden, numbers=True)
+    unseen = declared_hidden(hidden)
     said = _check_depends(depends, graph, rows, unseen)
     names = {column: column + SUFFIX for column in said}
     for column in said:

@@ -110,11 +110,8 @@ def groups(families: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple
         if name not in reals:
             what = type(variables[name]).__name__
             raise FitError(f"families gives {name!r} the covariance {kind!r}, but it is {what}: only Real columns have one")
-    result: dict[Kind, tuple[str, ...]] = {}
-    for name in reals:
-        kind = said.get(name, overall)
-        result[kind] = (*result.get(kind, ()), name)
-    return result
+    kinds: dict[str, Kind] = {name: said.get(name, overall) for name in reals}
+    return {kind: tuple(n for n in reals if kinds[n] == kind) for kind in dict.fromkeys(kinds.values())}
 
 
 @dataclass(frozen=True)

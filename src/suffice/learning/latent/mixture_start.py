@@ -170,8 +170,7 @@ def start_at(
     at = ([reals.index(n) for n in part.names if n in reals] for part in mixture.parts)
     pairs = zip(mixture.parts, at, strict=True)
     try:
-        return ClassParameters(
-            weights, tuple(p.with_parameters(means[:, i], covariances[:, i][:, :, i], tables) for p, i in pairs)
-        )
+        parts = tuple(p.with_parameters(means[:, i], covariances[:, i][:, :, i], tables) for p, i in pairs)
     except CollapsedClass:
         raise FitError("a covariance of the start is not positive definite") from None
+    return ClassParameters(weights, parts)

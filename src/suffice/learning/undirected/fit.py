@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from suffice.basis.iteration import OutOfTime, ProgressLike, checked_seconds
-from suffice.basis.limits import COPIES, Budget, check_room
+from suffice.basis.iteration import OutOfTime
+from suffice.basis.limits import COPIES, NO_LIMITS, Budget, check_room
 from suffice.basis.variables import Real
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, listing, nearest
@@ -38,9 +38,7 @@ def fit_undirected(
     method: Any = None,
     prior: Any = None,
     base: MarkovNet | None = None,
-    time_limit: float | None = None,
-    memory_limit: int | str | None = None,
-    progress: ProgressLike = None,
+    budget: Budget = NO_LIMITS,
 ) -> MarkovNet | GaussianMarkovNet:
     """The `MarkovNet` of a `Graph`, a `LogLinear`, `Pairwise` or `Ising` model, or `Features`, that the data gives; of a `Graph`
     of real columns the `GaussianMarkovNet`."""
@@ -71,7 +69,7 @@ def fit_undirected(
         raise FitError(f"{model!r} is no undirected model: a Graph, LogLinear, Pairwise, Ising or Features is")
     penalties = as_penalties(penalty)
     options: dict[str, Any] = {"objective": chosen, "penalties": penalties, "method": method, "prior": as_prior(prior)}
-    options |= {"base": base, "time_limit": checked_seconds(time_limit), "progress": progress}
+    options |= {"base": base, "budget": budget}
     if is_moments(model, data):
         if not isinstance(chosen, MaxEntropy):
             raise FitError(f"moments instead of rows make a distribution of maximum entropy: objective={MAX_ENTROPY}")
@@ -85,10 +83,9 @@ def fit_undirected(
             f"the statistics do not speak of {listing(lacking)}, which the model names{nearest(lacking[0], variables)}"
         )
     known = wanted.finite_variables(variables)
-    room = Budget(memory_limit=memory_limit).room
     need = 8.0 * COPIES * sum(float(n_configurations([known[n] for n in scope])) for scope in wanted.scopes)
-    check_room(room, need, "the tables of the model", "take smaller cliques, or a pairwise model")
-    return _estimate(SolvableProblem(wanted, known, rows, **options, room=room))
+    check_room(budget.room, need, "the tables of the model", "take smaller cliques, or a pairwise model")
+    return _estimate(SolvableProblem(wanted, known, rows, **options))
 
 
 def _estimate(problem: SolvableProblem) -> MarkovNet:
@@ -97,8 +94,8 @@ def _estimate(problem: SolvableProblem) -> MarkovNet:
         net: MarkovNet = problem.objective.fit(problem)
     except OutOfTime:
         raise FitError(
-            f"the time limit of {problem.time_limit:g} s was over before the estimate by {problem.objective!r} converged, and "
-            f"there is none on the way; {CONTRASTIVE} has one after each round"
+            f"the time limit of {problem.budget.time_limit:g} s was over before the estimate by {problem.objective!r} converged, "
+            f"and there is none on the way; {CONTRASTIVE} has one after each round"
         ) from None
     return net
 

@@ -91,9 +91,8 @@ class CliqueTree:
         fits: list[list[list[int]]] = [[] for _ in self.cliques]
         for f, k in enumerate(self.home):
             margin = self.terms.table_start
-            fits[k].append(
-                [0, start[k], cells[k], add_map(k, self.terms.scopes[f]), margin[f], margin[f + 1] - margin[f], 0, 0, 0]
-            )
+            own = add_map(k, self.terms.scopes[f])
+            fits[k].append([0, start[k], cells[k], own, margin[f], margin[f + 1] - margin[f], 0, 0, 0])
         down: dict[int, list[int]] = {}
         up: dict[int, list[int]] = {}
         children: list[list[int]] = [[] for _ in self.cliques]

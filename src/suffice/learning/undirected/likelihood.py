@@ -65,8 +65,7 @@ def closed_form(problem: UndirectedProblem) -> MarkovNet:
     by = "maximum likelihood" if prior is None else "posterior mean (hyper-Dirichlet)"
     info = f"fitted from {statistics.weight:,.10g} rows, {by} in closed form: the model is decomposable"
     fitted: dict[str, Any] = {} if prior is None else {"prior": prior, "log_evidence": evidence}
-    ordered = [factors[c] for c in problem.model.scopes]
-    return problem.network(ordered, info, log_normaliser=0.0, **fitted)
+    return problem.network([factors[c] for c in problem.model.scopes], info, log_normaliser=0.0, **fitted)
 
 
 def bound_prior(problem: UndirectedProblem) -> Any:
@@ -237,7 +236,7 @@ def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | 
     if problem.method is None and tree.n_cells > MAX_CLIQUES:
         return None
     total = float(seen[: problem.terms.table_start[1]].sum())
-    progress = problem.watch("iterative proportional fitting")
+    progress = problem.budget.watch("iterative proportional fitting")
     found = tree.fit(
         seen / total,
         method,

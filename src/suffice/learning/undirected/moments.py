@@ -116,11 +116,9 @@ def _check_together(problem: UndirectedProblem, moments: Array, n: int) -> None:
     design = (terms.design(terms.names, np.arange(n)) / terms.units).T  # the program's tolerances are absolute
     # p = ε + q, q ≥ 0: moments of q are what is left of the moments
     per_state = np.asarray(design.sum(axis=1)).reshape(-1, 1)
-    equal = csr_array(hstack([design, csr_array(per_state)]))
-    equal = csr_array(np.vstack([equal.toarray(), np.r_[np.ones(n), float(n)]])) if n * terms.n_weights < MAX_NUMBERS else equal
-    found = linprog(
-        np.r_[np.zeros(n), -1.0], A_eq=equal, b_eq=np.r_[moments / terms.units, 1.0], bounds=(0.0, None), method="highs"
-    )
+    equal = csr_array(np.vstack([hstack([design, csr_array(per_state)]).toarray(), np.r_[np.ones(n), float(n)]]))
+    wanted = np.r_[moments / terms.units, 1.0]
+    found = linprog(np.r_[np.zeros(n), -1.0], A_eq=equal, b_eq=wanted, bounds=(0.0, None), method="highs")
     names = problem.model.weight_names if isinstance(problem.model, Features) else ()
     shown = ", ".join(f"{name} {value:g}" for name, value in zip(names, moments, strict=False)) or "these moments"
     if found.status == 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from suffice.basis.arrays import Array
-from suffice.basis.iteration import Progress, ProgressLike
+from suffice.basis.limits import NO_LIMITS, Budget
 from suffice.basis.variables import Finite
 from suffice.errors import DataError, FitError, StatisticsError, listing
 from suffice.errors.remedies import Remedy
@@ -44,26 +45,17 @@ class UndirectedProblem:
     prior: Any = None
     base: MarkovNet | None = None
     moments: Mapping[str, float] | None = None
-    time_limit: float | None = None
-    progress: ProgressLike = None
-    room: float = np.inf
-    """Bytes that may be taken beside the rows."""
-
-    def watch(self, what: str) -> Progress[Any]:
-        """What iterations report to: it raises `OutOfTime` at the time limit."""
-        return Progress(what, self.time_limit, self.progress)
+    budget: Budget = NO_LIMITS
 
     def minimise(self, what: str, shown: str, loss: Evaluate, start: Array, **how: Any) -> Minimum:
         """The minimum of a loss by L-BFGS; `shown` is what is told of an iteration n: its loss, or what is gained, −loss."""
-        watch, memory = self.watch(what), self.method.memory if isinstance(self.method, LBFGS) else LBFGS().memory
+        watch, memory = self.budget.watch(what), self.method.memory if isinstance(self.method, LBFGS) else LBFGS().memory
 
         def check(n: int, value: float) -> None:
             watch.check(shown.format(n=n, loss=value, gain=-value))
 
-        try:
+        with closing(watch):
             return minimise(loss, start, memory=memory, check=check, **how)
-        finally:
-            watch.close()
 
     @cached_property
     def terms(self) -> Terms:
@@ -73,7 +65,7 @@ class UndirectedProblem:
     def statistics(self) -> Statistics:
         """The tables of the model's scopes, in one scan; and that of all variables together, where it is small."""
         wanted = [Request(scope) for scope in self.model.scopes]
-        if n_configurations(self.variables.values()) <= min(MAX_JOINT, self.room / 8.0):
+        if n_configurations(self.variables.values()) <= min(MAX_JOINT, self.budget.room / 8.0):
             wanted.append(Request(tuple(self.variables)))
         found: Statistics = self.rows.gather(list(dict.fromkeys(wanted)))
         if not found.weight > 0:
@@ -112,10 +104,8 @@ class UndirectedProblem:
 
     def make_network(self, log_tables: Array, how: str, **fitted: Any) -> MarkovNet:
         """The network with these factors, with all that it remembers."""
-        tables = self.terms.tables(log_tables)
-        factors = [
-            Factor(tuple(self.variables[n] for n in scope), table) for scope, table in zip(self.terms.scopes, tables, strict=True)
-        ]
+        pairs = zip(self.terms.scopes, self.terms.tables(log_tables), strict=True)
+        factors = [Factor(tuple(self.variables[n] for n in scope), table) for scope, table in pairs]
         return self.network(factors, how, **fitted)
 
     def network(self, factors: list[Factor], how: str, **fitted: Any) -> MarkovNet:

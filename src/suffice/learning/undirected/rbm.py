@@ -9,7 +9,9 @@ p. 1064). Each step is a few products of matrices of floats, with what is drawn 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -20,27 +22,21 @@ from suffice.basis.iteration import Iteration, OutOfTime, Progress, Run
 from suffice.basis.limits import COPIES, Limits, check_room, options_of
 from suffice.basis.variables import Finite
 from suffice.engines.data import Data
+from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, note, quantity, whole
 from suffice.errors.earlier import tell_of_argument
 from suffice.errors.remedies import Remedy, weight_penalty
 from suffice.learning.principles import MACHINE
 from suffice.models.rbm import RBM
-from suffice.models.undirected.visible import VisibleColumns, refuse_missing_cells
-from suffice.objectives.principles import L1, L2, ContrastiveDivergence, as_penalties
+from suffice.models.undirected.visible import ROWS, VisibleColumns, refuse_missing_cells
+from suffice.numerics.inference.sampling.boltzmann import Floats, LayerUnits, Machine, key_of
+from suffice.objectives.principles import L1, L2, ContrastiveDivergence, as_penalties, positive_number
 from suffice.statistics import Request
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
     from suffice.objectives.principles import PenaltyLike
-
-import time
-from copy import deepcopy
-from dataclasses import replace
-
-from suffice.engines.engine import Block
-from suffice.models.undirected.visible import ROWS
-from suffice.numerics.inference.sampling.boltzmann import Floats, LayerUnits, Machine, key_of
 
 SPREAD = 0.01
 """The standard deviation of the weights at the start (Hinton 2012, A practical guide to training RBMs, section 8)."""
@@ -288,9 +284,7 @@ def rbm(
     n_hidden, passes = whole(k, "the number of hidden units", 1), whole(epochs, "the number of epochs", 1)
     batch, seed = whole(batch, "the size of a batch", 1), whole(seed, "a seed", 0)
     rows, columns, means = _open_columns(data, n_hidden)
-    rate = (0.01 if columns.numbers else 0.1) if rate is None else rate
-    if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)) or not 0.0 < float(rate) < np.inf:
-        raise FitError(f"rate is a number above 0, not {rate!r}")
+    rate = positive_number((0.01 if columns.numbers else 0.1) if rate is None else rate, "rate")
     if isinstance(momentum, bool) or not isinstance(momentum, (int, float, np.number)) or not 0.0 <= float(momentum) < 1.0:
         raise FitError(f"momentum is a number from 0 up and below 1, not {momentum!r}")
     parts = as_penalties(penalty).parts
@@ -303,7 +297,7 @@ def rbm(
     check_room(budget.room, need, f"a machine of {units:,} by {n_hidden:,} units", "take fewer hidden units or a smaller batch")
     watch = budget.watch("rbm")
     deadline = watch.start + (watch.time_limit or np.inf)
-    descent = Descent(columns, goal.steps, goal.persistent, batch, float(rate), float(momentum), l1, l2, seed, deadline)
+    descent = Descent(columns, goal.steps, goal.persistent, batch, rate, float(momentum), l1, l2, seed, deadline)
     state = Learned.start(columns.units, means, n_hidden, chains, seed)
     state, trace, done = _passes(rows, descent, state, passes, watch)
     info = f"by {goal!r} from {quantity(rows.n_rows, 'row')}{', real columns centred and scaled' if columns.numbers else ''}"
@@ -368,8 +362,7 @@ def _open_columns(data: Any, n_hidden: int) -> tuple[Data, VisibleColumns, Array
         )
     finite, numbers = (*columns.bits, *columns.groups), columns.numbers
     said = rows.gather([*(Request((n,)) for n in finite), *(Request((), (n,)) for n in numbers)])
-    counts = {n: said.counts([n]).values + 0.5 for n in finite}
-    shares = [c / c.sum() for c in counts.values()]
+    shares = [c / c.sum() for c in (said.counts([n]).values + 0.5 for n in finite)]
     means = [s[1:] for s in shares[: len(columns.bits)]] + shares[len(columns.bits) :]
     moments = [said.moments((), (n,)) for n in numbers]
     centre = np.array([m.mean[0, 0] for m in moments])

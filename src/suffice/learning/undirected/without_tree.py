@@ -46,7 +46,7 @@ from suffice.learning.undirected.problem import UndirectedProblem
 from suffice.models.networks import MarkovNet
 from suffice.models.undirected.factor import Terms
 from suffice.numerics.inference.sampling.blankets import Blankets, Codes, LocalTables
-from suffice.objectives.principles import ContrastiveDivergence, Likelihood
+from suffice.objectives.principles import ContrastiveDivergence, Likelihood, positive_number
 from suffice.statistics import Request, Statistics
 
 Sums = Callable[[Array], tuple[float, Array]]
@@ -267,9 +267,8 @@ class RobbinsMonro:
     def __post_init__(self) -> None:
         whole(self.rounds, "the number of rounds of RobbinsMonro", 2)
         whole(self.seed, "a seed", 0)
-        number = isinstance(self.rate, (int, float, np.number)) and not isinstance(self.rate, bool)
-        if self.rate is not None and not (number and 0.0 < float(self.rate) < np.inf):
-            raise FitError(f"the rate of RobbinsMonro is a number above 0, not {self.rate!r}")
+        if self.rate is not None:
+            positive_number(self.rate, "the rate of RobbinsMonro")
 
 
 class Chains:
@@ -315,7 +314,7 @@ def contrastive_divergence(problem: Any, goal: ContrastiveDivergence) -> MarkovN
     if not goal.persistent and not isinstance(problem.rows, Data):
         raise FitError(f"chains that start at rows need rows, not statistics of them: {PERSISTENT} needs no more")
     chains = Chains(terms, goal, how.seed, seen, None if goal.persistent else problem.rows)
-    prices, watch = (problem.l1 / problem.weight, problem.l2 / problem.weight), problem.watch("contrastive divergence")
+    prices, watch = (problem.l1 / problem.weight, problem.l2 / problem.weight), problem.budget.watch("contrastive divergence")
     weights, trace, done = _descend(terms, chains, how, seen, prices, watch)
     rounds = f"{how.rounds:,} rounds" if done == how.rounds else f"stopped after {done:,} of {how.rounds:,} rounds"
     by = f"{goal!r}{f' with {problem.penalties!r}' if problem.penalties else ''}, {rounds}"
