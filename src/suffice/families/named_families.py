@@ -11,7 +11,7 @@ from suffice.engines.data import Data
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import FitError, listing, nearest, note
 from suffice.errors.remedies import DECLARED, FAMILY, Remedy, as_regression, declaration
-from suffice.families import family_of
+from suffice.families import family_of, regressions_among
 from suffice.families.categorical import FiniteFamily
 from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.families.chosen.node_kinds import kind_of
@@ -70,10 +70,8 @@ def _with_states(rows: R, families: Any) -> R:
     """Rows whose columns of states are of the families that were chosen in place of tables."""
     named = families if isinstance(families, Mapping) else {}
     states = {n: f for n, f in named.items() if isinstance(f, FiniteFamily) and n in rows.columns}
-    if not states:
-        return rows
-    schema = rows.schema
-    return rows.with_variables({n: _of_family(schema[n], f) for n, f in states.items()})
+    schema = rows.schema if states else {}
+    return rows.with_variables({n: _of_family(schema[n], f) for n, f in states.items()}) if states else rows
 
 
 def _of_family(variable: Variable, family: Any) -> Variable:
@@ -85,8 +83,7 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
     no states."""
     if not isinstance(families, Mapping):
         return []
-    regressions = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
-    nodes = frozenset(graph.nodes)
+    regressions, nodes = regressions_among(families), frozenset(graph.nodes)
     parents = [p for n in regressions if n in nodes for p in graph.parents(n)]
     children = [n for n, f in regressions.items() if f.kind is not Finite]
     return list(dict.fromkeys((*parents, *children, *(n for n, f in families.items() if isinstance(f, ExponentialNode)))))
@@ -104,7 +101,7 @@ def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
     variables = (rows.data if isinstance(rows, Sequences) else rows).engine.variables(rows.columns)
     if declared := {n: kind for n, kind in kinds.items() if kind is not Real and isinstance(variables[n], Real)}:
         rows = _with_kinds(rows, {n: kind if kind is Finite else Count(n) for n, kind in declared.items()}, families)
-    return _with_states(rows, families) if any(isinstance(f, FiniteFamily) for f in families.values()) else rows
+    return _with_states(rows, families)
 
 
 def _with_kinds(rows: R, declared: Mapping[str, Any], families: Mapping[str, Any]) -> R:
@@ -135,7 +132,7 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
                 raise FitError(
                     f"{FAMILY} speaks of {column!r}, which is no column of the data{nearest(str(column), rows.columns)}"
                 )
-    regressions = {n: f for n, f in named.items() if getattr(f, "iterative", False)}
+    regressions = regressions_among(named)
     rows = with_types_of(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), named)
     schema = rows.schema if named else {}
     checked_families(named, {n: getattr(f, "roles", ()) for n, f in named.items()}, schema)

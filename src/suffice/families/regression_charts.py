@@ -148,9 +148,8 @@ class RegressionChart(Chart):
 
     def reshape(self, values: Array) -> dict[str, Array]:
         family, layout = self.cpd.family, self.cpd.layout
-        levels, slopes = self.cpd.layout.intercept, self.cpd.layout.coefficients
-        shaped = {family.level_field: values[0, layout.levels].reshape(levels)}
-        shaped["coefficients"] = values[0, layout.slopes].reshape(slopes)
+        shaped = {family.level_field: values[0, layout.levels].reshape(layout.intercept)}
+        shaped["coefficients"] = values[0, layout.slopes].reshape(layout.coefficients)
         return shaped | ({"dispersion": values[0, -1].reshape(())} if self._spread else {})
 
     def label(self, u: int, i: int) -> str:
@@ -219,8 +218,7 @@ class LinearChart(RegressionChart):
 
         def gaussian(xi: Array) -> Array:
             line = line_of(family.cpd(*own, xi[:-1], float(np.exp(xi[-1]))), self.offset)
-            vector: Array = self.inner.vector(line)
-            return vector
+            return self.inner.vector(line)
 
         origin = gaussian(np.zeros(m))
         return np.array([gaussian(step) - origin for step in np.eye(m)]).T

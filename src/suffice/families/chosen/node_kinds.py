@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -191,16 +192,12 @@ class PairKind(NodeKind):
         return PairBeliefs(tuple(PairBelief.of(distribution, float(n), t) for n, t in each))
 
     def log_evidence(self, distribution: Any, imagined: tuple[Array, Array], seen: tuple[Array, Array]) -> Array:
-        known: dict[tuple[float, ...], float] = {}  # a prior imagines the same in most configurations
-
-        def normaliser(count: float, total: Array) -> float:
-            key = (count, *total.tolist())
-            if key not in known:
-                known[key] = PairBelief.of(distribution, count, total).log_normaliser
-            return known[key]
+        @cache  # a prior imagines the same in most configurations
+        def normaliser(count: float, *total: float) -> float:
+            return PairBelief.of(distribution, count, total).log_normaliser
 
         rows = zip(*imagined, *seen, strict=True)
-        return np.array([normaliser(k + n, t + s) - normaliser(k, t) for k, t, n, s in rows])
+        return np.array([normaliser(k + n, *(t + s)) - normaliser(k, *t) for k, t, n, s in rows])
 
 
 class GammaKind(PairKind):

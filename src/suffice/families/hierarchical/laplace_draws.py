@@ -107,7 +107,7 @@ def _falls(height: Callable[[Array], Array], start: Array) -> Array:
     return high
 
 
-def _blocks(rows: Laplace, n: int) -> list[npt.NDArray[np.intp]]:
+def _blocks(rows: Laplace, n: int) -> list[Places]:
     U, K = rows.counts.shape
     size = max(1, NUMBERS // (K * max(n, 2 * NODES * SIDE)))
     return [np.arange(i, min(i + size, U)) for i in range(0, U, size)]
@@ -275,15 +275,10 @@ def _along(rise: Array, share: Array) -> Array:
 SWEEPS = 12
 """Steps of each kind from Laplace's normal to a draw."""
 
-
 CHAINS = 4096
 """Draws of an interval."""
 
-
-Chains = npt.NDArray[np.intp]
-
-
-Height = Callable[[Array, Chains], Array]
+Height = Callable[[Array, Places], Array]
 
 
 def joint_drawn(rows: JointLaplace, n: int, rng: np.random.Generator) -> Array:
@@ -316,13 +311,13 @@ def _chains(rows: JointLaplace, n: int, rng: np.random.Generator) -> Array:
     near = NormalAround(np.zeros(rows.counts.shape), *(np.asarray(way(spread), np.float64) for way in ways))
     row = np.tile(np.arange(U), n)
 
-    def of_counts(x: Array, some: Chains) -> Array:
+    def of_counts(x: Array, some: Places) -> Array:
         """Σ n ln θ: what is left of ln p when that of the prior is taken away."""
         eta, counts = rows.effects[row[some]] + x, rows.counts[row[some]]
         eta = eta - eta.max(axis=1, keepdims=True)
         return np.asarray((counts * eta).sum(axis=1) - counts.sum(axis=1) * np.log(np.exp(eta).sum(axis=1)))
 
-    def of_rest(x: Array, some: Chains) -> Array:
+    def of_rest(x: Array, some: Places) -> Array:
         return of_counts(x, some) + prior.log_prob(x, row[some]) - near.log_prob(x, row[some])
 
     x = near.draw(n, rng)
@@ -345,7 +340,7 @@ class NormalAround:
         z = rng.standard_normal((n, *self.centre.shape))
         return np.asarray(np.einsum("rkl,nrl->nrk", self.root, z).reshape(-1, z.shape[2]))
 
-    def log_prob(self, x: Array, row: Chains) -> Array:
+    def log_prob(self, x: Array, row: Places) -> Array:
         off = x - self.centre[row]
         return np.asarray(-0.5 * (off[:, None] @ self.precision[row] @ off[:, :, None])[:, 0, 0])
 

@@ -186,10 +186,9 @@ class Glm(Named, EmSteps):
 
     def exposure(self, columns: Columns) -> tuple[Array, Array]:
         """Trials and offset of each row; empty where the family has none."""
-        none = np.empty(0)
-        n = none if self.trials is None else np.ascontiguousarray(columns[self.trials], dtype=np.float64)
-        o = none if self.offset is None else np.ascontiguousarray(columns[self.offset], dtype=np.float64)
-        return n, o
+        roles = self.trials, self.offset
+        n, offset = (np.empty(0) if p is None else np.ascontiguousarray(columns[p], dtype=np.float64) for p in roles)
+        return n, offset
 
     def trials_in(self, columns: Columns, n: int) -> Array:
         return np.ones(n) if self.trials is None else np.asarray(columns[self.trials], dtype=np.float64)

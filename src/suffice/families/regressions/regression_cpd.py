@@ -319,11 +319,8 @@ class RegressionCpd(Cpd):
         layout = family.layout(child, len(names))
         theta = layout.of_levels(array_of(d[family.level_field], finite=False).reshape(layout.levels.shape))
         theta[layout.slopes] = array_of(d["coefficients"], finite=False).reshape(layout.slopes.shape)
-        rest = {
-            "centre": array_of(d.get("centre", []), finite=False),
-            "fitted": Fitted.from_dict(d.get("fitted"), layout.size, child),
-        }
-        cpd: Cpd = family.cpd(child, tuple(parents), theta, d.get("dispersion", 1.0), **rest)
+        centre, fitted = array_of(d.get("centre", []), finite=False), Fitted.from_dict(d.get("fitted"), layout.size, child)
+        cpd: Cpd = family.cpd(child, tuple(parents), theta, d.get("dispersion", 1.0), centre=centre, fitted=fitted)
         return cpd
 
     def _require_fit(self) -> Fitted:

@@ -216,12 +216,8 @@ class Centred(Totals):
     @property
     def spread(self) -> Spread:
         """The leading axes as one."""
-        d = self.centre.shape[-1]
-        return Spread(*(a.reshape(-1, *tail) for a, tail in zip(self._parts, [(), (d,), (d,), (d, d)], strict=True)))
-
-    @property
-    def _parts(self) -> tuple[Array, Array, Array, Array]:
-        return self.count, self.centre, self.rest, self.scatter
+        own = self.count.ndim
+        return Spread(*(a.reshape(-1, *a.shape[own:]) for a in (self.count, self.centre, self.rest, self.scatter)))
 
     def _plus(self, other: Totals) -> Centred:
         other = self._alike(other)
