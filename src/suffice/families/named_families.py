@@ -44,9 +44,8 @@ def as_families(families: Any) -> Any:
 def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The families of a network's regressions, if it is a network, and those that are named beside them."""
     families = as_families(families)
-    own = (
-        {n: bn[n].family for n in bn if bn[n].is_regression or bn[n].child.family is not None} if hasattr(bn, "compiled") else {}
-    )
+    nodes = bn if hasattr(bn, "compiled") else ()
+    own = {n: bn[n].family for n in nodes if bn[n].is_regression or bn[n].child.family is not None}
     return {**own, **families} if isinstance(families, Mapping) and own else families or own or None
 
 
@@ -58,18 +57,17 @@ def variables_with_distributions(families: Any) -> dict[str, Distributed]:
 
 def with_chosen(data: C, families: Any) -> C:
     """Rows, or statistics, whose columns are of the families that were chosen for them."""
-    numbers = variables_with_distributions(families)
+    numbers, named = variables_with_distributions(families), families if isinstance(families, Mapping) else {}
     if not isinstance(data, Statistics):
         numbers = {n: v for n, v in numbers.items() if n in data.columns}
-        return _with_states(data.with_variables(numbers) if numbers else data, families)
-    known, named = {**data.variables, **numbers}, families if isinstance(families, Mapping) else {}
+        return _with_states(data.with_variables(numbers) if numbers else data, named)
+    known = {**data.variables, **numbers}
     return data.with_variables(_of_family(v, named.get(v.name)) for v in known.values())
 
 
-def _with_states(rows: R, families: Any) -> R:
+def _with_states(rows: R, families: Mapping[str, Any]) -> R:
     """Rows whose columns of states are of the families that were chosen in place of tables."""
-    named = families if isinstance(families, Mapping) else {}
-    states = {n: f for n, f in named.items() if isinstance(f, FiniteFamily) and n in rows.columns}
+    states = {n: f for n, f in families.items() if isinstance(f, FiniteFamily) and n in rows.columns}
     schema = rows.schema if states else {}
     return rows.with_variables({n: _of_family(schema[n], f) for n, f in states.items()}) if states else rows
 
@@ -92,7 +90,7 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
 def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
     """The rows, with columns of the families that were chosen, and numbers that are the child of a family of states or of counts
     taken for such, which is said."""
-    chosen = {n: f.variable(n) for n, f in families.items() if isinstance(f, ExponentialNode)}
+    chosen = variables_with_distributions(families)
     if own := {n: v for n, v in chosen.items() if n in rows.columns}:
         rows = rows.with_variables(own)
     others = {n: f for n, f in families.items() if n not in chosen}

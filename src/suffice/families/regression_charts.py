@@ -230,8 +230,7 @@ def line_of(cpd: RegressionCpd, offset: Mapping[int, float]) -> ConditionalGauss
     if not offset:
         return line
     slopes = line.coefficients.copy()
-    for place, slope in offset.items():
-        slopes[..., place] = slope
+    slopes[..., list(offset)] = list(offset.values())
     return replace(line, coefficients=slopes)
 
 

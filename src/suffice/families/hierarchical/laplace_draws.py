@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
-from suffice.families.hierarchical.laplace import NUMBERS, JointLaplace, Laplace, bend, softmax
+from suffice.families.hierarchical.laplace import JointLaplace, Laplace, bend, softmax
 from suffice.families.protocol.family import Array
 
 Places = npt.NDArray[np.intp]
@@ -59,7 +59,7 @@ def quantiles(rows: Laplace, tail: float) -> tuple[Array, Array]:
         from scipy.stats.qmc import Sobol
 
         points = np.clip(Sobol(K + 1, seed=0).random(POINTS), 1e-12, 1.0 - 1e-12)[:, None]
-    for some in _blocks(rows, POINTS):
+    for some in rows.blocks(max(POINTS, 2 * NODES * SIDE)):
         ends[:, some] = _of_two(rows.some(some), tail) if K == 2 else _of_block(rows.some(some), points, tail)
     return ends[0], ends[1]
 
@@ -68,7 +68,7 @@ def draw_rows(rows: Laplace, n: int, rng: np.random.Generator) -> Array:
     """n random draws of each row: [n, row, state]."""
     points = rng.random((n, len(rows.counts), rows.counts.shape[1] + 1))
     theta = np.empty((n, *rows.counts.shape))
-    for some in _blocks(rows, n):
+    for some in rows.blocks(max(n, 2 * NODES * SIDE)):
         theta[:, some] = _at(rows.some(some), points[:, some])
     return theta
 
@@ -105,12 +105,6 @@ def _falls(height: Callable[[Array], Array], start: Array) -> Array:
         over = height(middle) > -DEEP
         low, high = np.where(over, middle, low), np.where(over, high, middle)
     return high
-
-
-def _blocks(rows: Laplace, n: int) -> list[Places]:
-    U, K = rows.counts.shape
-    size = max(1, NUMBERS // (K * max(n, 2 * NODES * SIDE)))
-    return [np.arange(i, min(i + size, U)) for i in range(0, U, size)]
 
 
 def _of_block(rows: Laplace, points: Array, tail: float) -> Array:
@@ -283,11 +277,9 @@ Height = Callable[[Array, Places], Array]
 
 def joint_drawn(rows: JointLaplace, n: int, rng: np.random.Generator) -> Array:
     """n random draws of each row: [n, row, state]."""
-    U, K = rows.counts.shape
-    theta = np.empty((n, U, K))
-    size = max(1, NUMBERS // (n * K))
-    for i in range(0, U, size):
-        theta[:, i : i + size] = _chains(rows.some(np.arange(i, min(i + size, U))), n, rng)
+    theta = np.empty((n, *rows.counts.shape))
+    for some in rows.blocks(n):
+        theta[:, some] = _chains(rows.some(some), n, rng)
     return theta
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.variables import Finite, Variable
-from suffice.errors import FitError, checked_level, listing, note
+from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import TABLE_PRIORS, Remedy
 from suffice.families.hierarchical.hierarchical import rows_of
 from suffice.families.hierarchical.laplace import HIGHEST, LOWEST, JointLaplace, Laplace, normal_of_rows
@@ -29,7 +29,7 @@ from suffice.families.priors.empirical_bayes import best_number
 from suffice.families.protocol.cpd import Array, as_numbers
 from suffice.families.protocol.family import Estimate, Mode, Node, Prior, PriorBelief, all_finite, in_order, is_number
 from suffice.numerics.exponential.arithmetic.symmetric import ROUNDING, scaled_cholesky, singular_column
-from suffice.numerics.exponential.arithmetic.values import Interval
+from suffice.numerics.exponential.arithmetic.values import Interval, tail
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import sizes
 
@@ -60,9 +60,8 @@ class LogisticBelief(PriorBelief):
     def interval(self, seen: Counts, level: float) -> Interval:
         """The equal-tailed interval of each probability, for more than two states by draws, which are few beyond 0.999."""
         rows, back = self._distinct(seen)
-        lower, upper = self._quantiles(rows, (1.0 - checked_level(level)) / 2.0)
-        shape = sizes(seen.variables)
-        return Interval(lower[back].reshape(shape), upper[back].reshape(shape))
+        ends = self._quantiles(rows, tail(level))
+        return Interval(*(end[back].reshape(sizes(seen.variables)) for end in ends))
 
     def log_prior(self, probs: Array) -> float:
         """What EM adds to ln L: the logarithm, up to a constant, whose sum with that of counts the modes maximise."""
@@ -225,7 +224,10 @@ class LogisticNormal(Prior):
             return None
         given, variance = self.of_node(self.covariance, child.name), self.of_node(self.variance, child.name)
         if given is not None:
-            return _belief(self._mean(child), _checked_covariance(given, child))
+            mean, own = self._mean(child), _checked_covariance(given, child)
+            if len(mean) == 2:  # all hangs on the difference of the effects of two states, which has a variance
+                return LogisticBelief(mean, float(own[0, 0] + own[1, 1] - 2.0 * own[0, 1]) / 2.0)
+            return JointBelief(mean, float(np.trace(own)) / len(mean), _plain(own))
         if variance is None or self.correlated:
             what, free, word = "variance", "variance=None", "logistic-normal:1"
             if self.correlated:
@@ -273,13 +275,6 @@ def _checked_covariance(given: Any, child: Variable) -> Array:
             "those before it"
         )
     return np.asarray(0.5 * (matrix + matrix.T))
-
-
-def _belief(mean: tuple[float, ...], covariance: Array) -> LogisticBelief:
-    """Of two states all hangs on the difference of their effects, which has a variance."""
-    if len(mean) == 2:
-        return LogisticBelief(mean, float(covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1]) / 2.0)
-    return JointBelief(mean, float(np.trace(covariance)) / len(mean), _plain(covariance))
 
 
 def _by_evidence(table: Array, mean: Array) -> float:
