@@ -147,8 +147,7 @@ def _symmetric(sizes: list[int], most: int) -> list[int]:
 def requests(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any] | None = None) -> list[Request]:
     """What each node of the graph needs, in the order of the nodes; `families` are those of nodes that are regressions."""
     nodes = {node: (variables[node], [variables[p] for p in dag.parents(node)]) for node in dag.nodes}
-    chosen: Mapping[str, Any] = {n: (families or {}).get(n) or family_of(*own) for n, own in nodes.items()}
-    return [chosen[n].needs(*own) for n, own in nodes.items()]
+    return [((families or {}).get(n) or family_of(*own)).needs(*own) for n, own in nodes.items()]
 
 
 @overload

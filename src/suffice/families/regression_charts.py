@@ -56,8 +56,7 @@ class RegressionChart(Chart):
     @classmethod
     def of(cls, cpd: RegressionCpd, seen: Any, imagined: Any, how: Estimate, boundary: float) -> RegressionChart:
         """A column that the rows cannot tell from those before it stays what it is."""
-        every = np.ones(cpd.n_parameters, bool)
-        chart = cls(cpd, every, cpd.centre, np.ones(len(every)))
+        chart = RegressionChart.around(cpd, np.ones(cpd.n_parameters), cpd.centre)
         s = chart.weigh(seen)
         return chart._told_apart(s.curvature, s.weight)
 

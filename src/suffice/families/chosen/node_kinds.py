@@ -8,7 +8,7 @@ A kind is a class with a word; to define it is all that a further distribution c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -242,8 +242,7 @@ def distribution_of(word: str, constants: Mapping[str, float]) -> Any:
     if set(constants) != needed:
         wants = f"needs its {kind.constant}, a known number" if kind.constant else "takes no numbers"
         raise FitError(f"the distribution {word} {wants}: {kind.of.__name__}({f'{kind.constant}=…' if kind.constant else ''})")
-    known = {f.name for f in fields(kind.of)}
-    return kind.of(**{name: value for name, value in constants.items() if name in known})
+    return kind.of(**constants)
 
 
 @dataclass(frozen=True)
