@@ -46,6 +46,9 @@ class LogisticBelief(PriorBelief):
     mean: tuple[float, ...]
     variance: float
 
+    _draws = staticmethod(draw_rows)
+    _quantiles = staticmethod(quantiles)
+
     def log_evidence(self, child: Variable, seen: Counts) -> float:
         """Σᵤ ln Z over the rows that hold data: the others add nothing."""
         rows, times = np.unique(rows_of(seen), axis=0, return_counts=True)
@@ -81,7 +84,7 @@ class LogisticBelief(PriorBelief):
 
     def draw_rows(self, counts: Array, n: int, rng: np.random.Generator) -> Array:
         """n draws of the rows that have these counts: [n, rows, states]."""
-        return draw_rows(self._posterior(counts), n, rng)
+        return self._draws(self._posterior(counts), n, rng)
 
     def _distinct(self, seen: Counts) -> tuple[Laplace, npt.NDArray[np.intp]]:
         """The posterior of each kind of row, and of which kind each row is."""
@@ -91,9 +94,6 @@ class LogisticBelief(PriorBelief):
 
     def _posterior(self, rows: Array) -> Any:
         return Laplace(rows, np.array(self.mean), self.variance)
-
-    def _quantiles(self, rows: Any, tail: float) -> tuple[Array, Array]:
-        return quantiles(rows, tail)
 
     def _precision(self) -> Array:
         return np.eye(len(self.mean)) / self.variance
@@ -105,15 +105,11 @@ class JointBelief(LogisticBelief):
 
     covariance: tuple[tuple[float, ...], ...] = ()
 
-    def draw_rows(self, counts: Array, n: int, rng: np.random.Generator) -> Array:
-        """n draws of the rows that have these counts: [n, rows, states]."""
-        return joint_drawn(self._posterior(counts), n, rng)
+    _draws = staticmethod(joint_drawn)  # type: ignore[assignment]
+    _quantiles = staticmethod(joint_quantiles)  # type: ignore[assignment]
 
     def _posterior(self, rows: Array) -> JointLaplace:
         return JointLaplace.of(rows, np.array(self.mean), np.array(self.covariance))
-
-    def _quantiles(self, rows: Any, tail: float) -> tuple[Array, Array]:
-        return joint_quantiles(rows, tail)
 
     def _precision(self) -> Array:
         return np.linalg.inv(np.array(self.covariance))
