@@ -87,6 +87,12 @@ def test_numbers(name: str) -> None:
     np.testing.assert_allclose(np.asarray(call(), float), np.asarray(expected, float), rtol=1e-3, atol=1e-6)
 
 
+def test_where_a_regression_holds_what() -> None:
+    layout = sf.Logistic().layout(ABC, 1)
+    assert layout.levels.tolist() == [0, 2]
+    assert layout.predictors(np.array([0.0, 5.0, 1.0, 6.0])).tolist() == [[0.0, 5.0], [1.0, 6.0]]
+
+
 def test_which_family_a_node_has() -> None:
     assert family_of(Y, [AB]) == LinearGaussian()
     assert has_family(N, [AB])

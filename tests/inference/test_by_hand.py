@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from suffice.numerics.inference.chains.factored.slice_program import SliceProgram
+from suffice.numerics.inference.chains.lanes import in_eights
 from suffice.numerics.inference.finite.junction_tree import FactorTree, JunctionTree
 from suffice.numerics.inference.finite.logs import (
     Elimination,
@@ -28,6 +30,20 @@ from suffice.numerics.inference.sampling.sampling import Chained, Weighted
 
 PAIR = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
 TWO_LOGS = [LogFactor((0,), np.log([[0.25, 0.75]])), LogFactor((0, 1), np.log([[[0.5, 0.5], [0.1, 0.9]]]))]
+
+
+def test_a_network_as_arrays() -> None:
+    assert (PAIR.n_variables, PAIR.n_factors, PAIR.table(1).tolist()) == (2, 2, [[1.0, 0.0], [0.5, 0.5]])
+
+
+def test_a_step_of_two_chains() -> None:
+    program = SliceProgram.of((3, 3, 3, 3), (1, 3), (0, 2), ((1, 0), (3, 2), (0, 2)))
+    assert program.operations == ((0, 2, (1, 2), 3), (4, 1, (0, 2), 1), (5, 3, (0, 2), -1))
+    assert (program.cost, program.largest, program.widest) == (63, 9, 27)
+
+
+def test_columns_in_eights() -> None:
+    assert in_eights(np.arange(32.0).reshape(2, 16))[:16].tolist() == [*range(8), *range(16, 24)]
 
 
 def test_posteriors() -> None:
@@ -73,7 +89,7 @@ def test_nodes_of_numbers() -> None:
     node = CountNode.of((0,), np.array([0.5, 3.0]))
     assert node.rates.tolist() == [0.5, 3.0]
     assert node.real_parents == ()
-    known = DensityNode.of((0,), np.log([0.5, 0.25]))
+    known = DensityNode.of((0,), np.log([0.5, 0.25]), np.ones(2))
     assert np.exp(known.weight(np.zeros(1), np.arange(2))[0]).tolist() == [[0.5], [0.25]]
     assert log_poisson(np.array([0.0, 1.0]), np.array([0.0, 0.0])).tolist() == [0.0, -np.inf]
 

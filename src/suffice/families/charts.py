@@ -344,12 +344,8 @@ class GaussianChart(Chart):
         return np.column_stack([cpd.intercept.reshape(-1), b, cpd.variance.reshape(-1)])
 
     def reshape(self, values: Array) -> dict[str, Array]:
-        cpd = self.cpd
-        return {
-            "intercept": values[:, 0].reshape(cpd.intercept.shape),
-            "coefficients": values[:, 1:-1].reshape(cpd.coefficients.shape),
-            "variance": values[:, -1].reshape(cpd.variance.shape),
-        }
+        parts = zip(self.cpd.arrays, (values[:, 0], values[:, 1:-1], values[:, -1]), strict=True)
+        return {name: own.reshape(getattr(self.cpd, name).shape) for name, own in parts}
 
     def label(self, u: int, i: int) -> str:
         cpd = self.cpd

@@ -156,12 +156,10 @@ class ConditionalGaussian(Cpd):
     def interval(self, level: float = 0.95) -> dict[str, Interval]:
         """Credible intervals of `intercept`, `coefficients` (Student t) and `variance` (inverse gamma)."""
         if isinstance(self.imagined, MeanBelief) and self.seen is not None:  # the variance is known
-            lower, upper = (
-                end.reshape(self.variance.shape) for end in self.imagined.interval(self.seen, self.variance.size, level)
-            )
-            known = {name: Interval(getattr(self, name), getattr(self, name)) for name in ("coefficients", "variance")}
-            return {"intercept": Interval(lower, upper), **known}
-        found = self.posterior_lines().interval(level)
+            found = {name: Interval(getattr(self, name), getattr(self, name)) for name in ("coefficients", "variance")}
+            found = {"intercept": self.imagined.interval(self.seen, self.variance.size, level), **found}
+        else:
+            found = self.posterior_lines().interval(level)
         return {name: Interval(*(end.reshape(getattr(self, name).shape) for end in ends)) for name, ends in found.items()}
 
     def predictive(self, given: Mapping[str, object] | None = None) -> StudentT | Normal:

@@ -33,12 +33,6 @@ class ParameterLayout(NamedTuple):
 
     `size` is that of θ. A regression shows the levels as its intercept and the slopes as its coefficients, in their shapes: a
     number and a row of a `single` predictor, one row of slopes that are shared.
-
-    >>> from suffice import Logistic
-    >>> layout = Logistic().layout(Finite("y", ["a", "b", "c"]), 1)
-    >>> layout.levels, layout.predictors(np.array([0.0, 5.0, 1.0, 6.0]))
-    (array([0, 2]), array([[0., 5.],
-           [1., 6.]]))
     """
 
     levels: npt.NDArray[np.intp]

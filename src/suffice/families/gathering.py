@@ -20,6 +20,7 @@ from suffice.basis.blas import one_blas_thread
 from suffice.basis.limits import bytes_of
 from suffice.basis.output.display import OneTable
 from suffice.basis.variables import Finite, Variable
+from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.lagged import rename
 from suffice.engines.sequences.sequences import Sequences
@@ -119,8 +120,7 @@ def gather_every_family(
             f"fewer columns, or allow more ({name_of('memory_limit')})"
         )
     rows.require_complete(names)
-    gathered: Statistics = rows.gather([*requests_of_every_family(variables, size.max_parents), *also])
-    return gathered
+    return rows.gather([*requests_of_every_family(variables, size.max_parents), *also])
 
 
 def requests_of_every_family(variables: Mapping[str, Variable], max_parents: int) -> Iterator[Request]:
@@ -147,8 +147,7 @@ def _symmetric(sizes: list[int], most: int) -> list[int]:
 def requests(dag: Dag, variables: Mapping[str, Variable], families: Mapping[str, Any] | None = None) -> list[Request]:
     """What each node of the graph needs, in the order of the nodes; `families` are those of nodes that are regressions."""
     nodes = {node: (variables[node], [variables[p] for p in dag.parents(node)]) for node in dag.nodes}
-    chosen: Mapping[str, Any] = {n: (families or {}).get(n) or family_of(*own) for n, own in nodes.items()}
-    return [chosen[n].needs(*own) for n, own in nodes.items()]
+    return [((families or {}).get(n) or family_of(*own)).needs(*own) for n, own in nodes.items()]
 
 
 @overload
@@ -250,19 +249,17 @@ def gather_scopes(data: Any, scopes: Iterable[tuple[str, ...]]) -> Statistics:
     rows = complete_rows(data, sorted({n for scope in scopes for n in scope}))
     finite = [n for n, v in rows.schema.items() if isinstance(v, Finite)]
     if not finite:
-        moments: Statistics = rows.gather([Request((), tuple(rows.schema))])
-        return moments
+        return rows.gather([Request((), tuple(rows.schema))])
     if len(finite) < len(rows.schema):
         number = next(n for n in rows.schema if n not in finite)
         raise FitError(
             f"{number!r} is {rows.schema[number]!r} and {finite[0]!r} is finite: undirected models are of finite variables, or "
             "of numbers; cut numbers into Bins"
         )
-    tables: Statistics = rows.gather([Request(scope) for scope in scopes])
-    return tables
+    return rows.gather([Request(scope) for scope in scopes])
 
 
-def complete_rows(data: Any, nodes: Sequence[str], known: Mapping[str, Variable] | None = None) -> Any:
+def complete_rows(data: Any, nodes: Sequence[str], known: Mapping[str, Variable] | None = None) -> Data:
     """The rows of some variables, all of which undirected models need: missing cells are refused by their numbers."""
     rows = scan(data)
     for node in nodes:
@@ -304,21 +301,16 @@ def gather_steps(sequences: Sequences, template: Any, without: Container[str] = 
         ]
         steps = rows.lagged(places, first=t, last=None if last else t)
         seen = wanted and rows.lengths.max() > t
-        found = {e.request: e for e in steps.gather(wanted)} if seen else nothing_seen(wanted, variables)
+        found = {e.request: e for e in steps.gather(wanted)} if seen else {r: nothing_seen(r, variables) for r in wanted}
         for request, entry in found.items():
             entries[request] = entries[request] + entry if request in entries else entry  # type: ignore[operator]
     return Statistics(entries.values(), rows.weight, schema.values())
 
 
-def nothing_seen(requests: Iterable[Request], variables: Mapping[str, Variable]) -> dict[Request, Counts | Moments]:
-    """The statistics of no rows at all."""
-    result: dict[Request, Counts | Moments] = {}
-    for request in requests:
-        finite: tuple[Finite, ...] = tuple(variables[n] for n in request.finite)  # type: ignore[misc]
-        k, none = len(request.real), np.zeros(0, np.int64)
-        if k:
-            empty = none, np.zeros(0), np.zeros((0, k)), np.zeros((0, k, k))
-            result[request] = Moments(finite, request.real, *empty, derived=request.derived)
-        else:
-            result[request] = Counts(finite, np.zeros(sizes(finite)))
-    return result
+def nothing_seen(request: Request, variables: Mapping[str, Variable]) -> Counts | Moments:
+    """The statistic of no rows at all."""
+    finite: tuple[Finite, ...] = tuple(variables[n] for n in request.finite)  # type: ignore[misc]
+    k, none = len(request.real), np.zeros(0, np.int64)
+    if not k:
+        return Counts(finite, np.zeros(sizes(finite)))
+    return Moments(finite, request.real, none, np.zeros(0), np.zeros((0, k)), np.zeros((0, k, k)), derived=request.derived)

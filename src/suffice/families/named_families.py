@@ -11,7 +11,7 @@ from suffice.engines.data import Data
 from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import FitError, listing, nearest, note
 from suffice.errors.remedies import DECLARED, FAMILY, Remedy, as_regression, declaration
-from suffice.families import family_of
+from suffice.families import family_of, regressions_among
 from suffice.families.categorical import FiniteFamily
 from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.families.chosen.node_kinds import kind_of
@@ -44,9 +44,8 @@ def as_families(families: Any) -> Any:
 def families_of(bn: Any, families: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The families of a network's regressions, if it is a network, and those that are named beside them."""
     families = as_families(families)
-    own = (
-        {n: bn[n].family for n in bn if bn[n].is_regression or bn[n].child.family is not None} if hasattr(bn, "compiled") else {}
-    )
+    nodes = bn if hasattr(bn, "compiled") else ()
+    own = {n: bn[n].family for n in nodes if bn[n].is_regression or bn[n].child.family is not None}
     return {**own, **families} if isinstance(families, Mapping) and own else families or own or None
 
 
@@ -58,22 +57,19 @@ def variables_with_distributions(families: Any) -> dict[str, Distributed]:
 
 def with_chosen(data: C, families: Any) -> C:
     """Rows, or statistics, whose columns are of the families that were chosen for them."""
-    numbers = variables_with_distributions(families)
+    numbers, named = variables_with_distributions(families), families if isinstance(families, Mapping) else {}
     if not isinstance(data, Statistics):
         numbers = {n: v for n, v in numbers.items() if n in data.columns}
-        return _with_states(data.with_variables(numbers) if numbers else data, families)
-    known, named = {**data.variables, **numbers}, families if isinstance(families, Mapping) else {}
+        return _with_states(data.with_variables(numbers) if numbers else data, named)
+    known = {**data.variables, **numbers}
     return data.with_variables(_of_family(v, named.get(v.name)) for v in known.values())
 
 
-def _with_states(rows: R, families: Any) -> R:
+def _with_states(rows: R, families: Mapping[str, Any]) -> R:
     """Rows whose columns of states are of the families that were chosen in place of tables."""
-    named = families if isinstance(families, Mapping) else {}
-    states = {n: f for n, f in named.items() if isinstance(f, FiniteFamily) and n in rows.columns}
-    if not states:
-        return rows
-    schema = rows.schema
-    return rows.with_variables({n: _of_family(schema[n], f) for n, f in states.items()})
+    states = {n: f for n, f in families.items() if isinstance(f, FiniteFamily) and n in rows.columns}
+    schema = rows.schema if states else {}
+    return rows.with_variables({n: _of_family(schema[n], f) for n, f in states.items()}) if states else rows
 
 
 def _of_family(variable: Variable, family: Any) -> Variable:
@@ -85,8 +81,7 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
     no states."""
     if not isinstance(families, Mapping):
         return []
-    regressions = {n: f for n, f in families.items() if getattr(f, "iterative", False)}
-    nodes = frozenset(graph.nodes)
+    regressions, nodes = regressions_among(families), frozenset(graph.nodes)
     parents = [p for n in regressions if n in nodes for p in graph.parents(n)]
     children = [n for n, f in regressions.items() if f.kind is not Finite]
     return list(dict.fromkeys((*parents, *children, *(n for n, f in families.items() if isinstance(f, ExponentialNode)))))
@@ -95,7 +90,7 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
 def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
     """The rows, with columns of the families that were chosen, and numbers that are the child of a family of states or of counts
     taken for such, which is said."""
-    chosen = {n: f.variable(n) for n, f in families.items() if isinstance(f, ExponentialNode)}
+    chosen = variables_with_distributions(families)
     if own := {n: v for n, v in chosen.items() if n in rows.columns}:
         rows = rows.with_variables(own)
     others = {n: f for n, f in families.items() if n not in chosen}
@@ -104,7 +99,7 @@ def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
     variables = (rows.data if isinstance(rows, Sequences) else rows).engine.variables(rows.columns)
     if declared := {n: kind for n, kind in kinds.items() if kind is not Real and isinstance(variables[n], Real)}:
         rows = _with_kinds(rows, {n: kind if kind is Finite else Count(n) for n, kind in declared.items()}, families)
-    return _with_states(rows, families) if any(isinstance(f, FiniteFamily) for f in families.values()) else rows
+    return _with_states(rows, families)
 
 
 def _with_kinds(rows: R, declared: Mapping[str, Any], families: Mapping[str, Any]) -> R:
@@ -135,7 +130,7 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
                 raise FitError(
                     f"{FAMILY} speaks of {column!r}, which is no column of the data{nearest(str(column), rows.columns)}"
                 )
-    regressions = {n: f for n, f in named.items() if getattr(f, "iterative", False)}
+    regressions = regressions_among(named)
     rows = with_types_of(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), named)
     schema = rows.schema if named else {}
     checked_families(named, {n: getattr(f, "roles", ()) for n, f in named.items()}, schema)

@@ -19,7 +19,7 @@ from suffice.basis.libraries import sc
 from suffice.basis.variables import Finite
 from suffice.errors import ModelError
 from suffice.families.design import configurations
-from suffice.families.protocol.family import Cpd, no_posterior
+from suffice.families.protocol.cpd import Cpd, no_posterior
 from suffice.numerics.exponential.dirichlet import draw_shares
 from suffice.numerics.inference.finite.network import NONE, Array
 from suffice.numerics.inference.numbers.gaussian import GaussianNode

@@ -56,8 +56,7 @@ class RegressionChart(Chart):
     @classmethod
     def of(cls, cpd: RegressionCpd, seen: Any, imagined: Any, how: Estimate, boundary: float) -> RegressionChart:
         """A column that the rows cannot tell from those before it stays what it is."""
-        every = np.ones(cpd.n_parameters, bool)
-        chart = cls(cpd, every, cpd.centre, np.ones(len(every)))
+        chart = RegressionChart.around(cpd, np.ones(cpd.n_parameters), cpd.centre)
         s = chart.weigh(seen)
         return chart._told_apart(s.curvature, s.weight)
 
@@ -148,9 +147,8 @@ class RegressionChart(Chart):
 
     def reshape(self, values: Array) -> dict[str, Array]:
         family, layout = self.cpd.family, self.cpd.layout
-        levels, slopes = self.cpd.layout.intercept, self.cpd.layout.coefficients
-        shaped = {family.level_field: values[0, layout.levels].reshape(levels)}
-        shaped["coefficients"] = values[0, layout.slopes].reshape(slopes)
+        shaped = {family.level_field: values[0, layout.levels].reshape(layout.intercept)}
+        shaped["coefficients"] = values[0, layout.slopes].reshape(layout.coefficients)
         return shaped | ({"dispersion": values[0, -1].reshape(())} if self._spread else {})
 
     def label(self, u: int, i: int) -> str:
@@ -219,8 +217,7 @@ class LinearChart(RegressionChart):
 
         def gaussian(xi: Array) -> Array:
             line = line_of(family.cpd(*own, xi[:-1], float(np.exp(xi[-1]))), self.offset)
-            vector: Array = self.inner.vector(line)
-            return vector
+            return self.inner.vector(line)
 
         origin = gaussian(np.zeros(m))
         return np.array([gaussian(step) - origin for step in np.eye(m)]).T
@@ -232,8 +229,7 @@ def line_of(cpd: RegressionCpd, offset: Mapping[int, float]) -> ConditionalGauss
     if not offset:
         return line
     slopes = line.coefficients.copy()
-    for place, slope in offset.items():
-        slopes[..., place] = slope
+    slopes[..., list(offset)] = list(offset.values())
     return replace(line, coefficients=slopes)
 
 

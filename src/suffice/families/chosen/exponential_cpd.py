@@ -9,14 +9,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.errors import ModelError, checked_level
 from suffice.families.protocol.cpd import Array, Columns, Cpd, flat_index
 from suffice.families.protocol.family import Estimate, Interval, Mode
 from suffice.numerics.inference.numbers.gaussian import CountNode, DistributionNode
 from suffice.statistics import Moments
 from suffice.statistics.counts import RowFormula, describe
-
-Ints = npt.NDArray[np.int64]
 
 
 class MemberCpd(Cpd):

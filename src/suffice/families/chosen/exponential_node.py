@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.basis.libraries import sc
 from suffice.basis.registry import find
 from suffice.basis.variables import Count, Distributed, Finite, Variable
@@ -34,8 +35,6 @@ from suffice.numerics.exponential.gamma import Poisson
 from suffice.numerics.inference.numbers.gaussian import CountNode
 from suffice.statistics import Moments, Request
 from suffice.statistics.counts import RowFormula, array_of, checked_cells, describe, flat, freeze, n_configurations, sizes
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -248,10 +247,8 @@ class ExponentialNode:
         x = moments.count * (moments.mean[:, -1] + moments.rest[:, -1])
         parts = [x if f == "x" else moments.sum_of(self.formula_of(child.name, f)) for f in self.kind.statistic]
         total = np.stack(parts, axis=-1)
-        if np.isnan(total).any():
-            raise self._unknown_formula(
-                child, next(f for f, part in zip(self.kind.statistic, parts, strict=True) if np.isnan(part).any())
-            )
+        if lost := [f for f, part in zip(self.kind.statistic, parts, strict=True) if np.isnan(part).any()]:
+            raise self._unknown_formula(child, lost[0])
         formula, sign = self.kind.base or ("", 0.0)
         base = sign * float(moments.sum_of(self.formula_of(child.name, formula)).sum()) if formula else 0.0
         return moments.count, total, base
@@ -346,6 +343,7 @@ class PoissonRates(MemberCpd):
     positive: ClassVar[tuple[str, ...]] = ("rates",)
     kind: ClassVar[str] = "Poisson"
     noun: ClassVar[str] = "rate"
+    family: ClassVar[PoissonNode] = PoissonNode()  # type: ignore[misc]
 
     def __post_init__(self) -> None:
         rates = np.array(self.rates, dtype=np.float64, order="C")
@@ -358,10 +356,6 @@ class PoissonRates(MemberCpd):
             wrong = rates[np.isinf(rates) | (rates < 0.0)][0]
             raise ModelError(f"the rates of {self.child.name!r} must be finite numbers from 0 up, not {wrong:g}")
         object.__setattr__(self, "rates", freeze(rates))
-
-    @property
-    def family(self) -> PoissonNode:
-        return PoissonNode()
 
     @property
     def parameters(self) -> Array:

@@ -8,7 +8,8 @@ A kind is a class with a word; to define it is all that a further distribution c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -191,16 +192,12 @@ class PairKind(NodeKind):
         return PairBeliefs(tuple(PairBelief.of(distribution, float(n), t) for n, t in each))
 
     def log_evidence(self, distribution: Any, imagined: tuple[Array, Array], seen: tuple[Array, Array]) -> Array:
-        known: dict[tuple[float, ...], float] = {}  # a prior imagines the same in most configurations
-
-        def normaliser(count: float, total: Array) -> float:
-            key = (count, *total.tolist())
-            if key not in known:
-                known[key] = PairBelief.of(distribution, count, total).log_normaliser
-            return known[key]
+        @cache  # a prior imagines the same in most configurations
+        def normaliser(count: float, *total: float) -> float:
+            return PairBelief.of(distribution, count, total).log_normaliser
 
         rows = zip(*imagined, *seen, strict=True)
-        return np.array([normaliser(k + n, t + s) - normaliser(k, t) for k, t, n, s in rows])
+        return np.array([normaliser(k + n, *(t + s)) - normaliser(k, *t) for k, t, n, s in rows])
 
 
 class GammaKind(PairKind):
@@ -245,8 +242,7 @@ def distribution_of(word: str, constants: Mapping[str, float]) -> Any:
     if set(constants) != needed:
         wants = f"needs its {kind.constant}, a known number" if kind.constant else "takes no numbers"
         raise FitError(f"the distribution {word} {wants}: {kind.of.__name__}({f'{kind.constant}=…' if kind.constant else ''})")
-    known = {f.name for f in fields(kind.of)}
-    return kind.of(**{name: value for name, value in constants.items() if name in known})
+    return kind.of(**constants)
 
 
 @dataclass(frozen=True)

@@ -77,10 +77,8 @@ class HierarchicalDirichlet(Prior):
                 mean = self._mean(child)
                 found = pool_rows(table, self.of_node(self.strength, child.name), mean)
                 even = len(table) < 2 if mean is None else self._is_even(child)
-                strengths[child.name], means[child.name] = (
-                    found.strength,
-                    None if even else dict(zip(finite(child, "").states, found.mean.tolist(), strict=True)),
-                )
+                strengths[child.name] = found.strength
+                means[child.name] = None if even else dict(zip(finite(child, "").states, found.mean.tolist(), strict=True))
                 if self.of_node(self.strength, child.name) is None and len(table) > 1:
                     told[found.strength >= highest(table), found.strength <= LOWEST] += [child.name]
         _tell(alike=told[True, False], apart=told[False, True])

@@ -115,16 +115,15 @@ class Laplace:
         p. 82). Of large counts ln Z has no digits to spare: so the difference is taken term by term.
         """
         K = self.counts.shape[1]
-        size = max(1, NUMBERS // (K * K))
         ratios = np.empty(self.counts.shape)
-        for i in range(0, len(ratios), size):
-            rows = self.some(np.arange(i, min(i + size, len(ratios))))
+        for block in self.blocks(K):
+            rows = self.some(block)
             every, one = np.repeat(np.arange(len(rows.counts)), K), np.tile(np.eye(K), (len(rows.counts), 1))
             before, eta = rows.some(every), rows.effects[every]
             after = replace(before, counts=before.counts + one, start=eta)
             log_theta = (log_softmax(after.effects) * one).sum(axis=1)
             gained = before.gain(eta, after.effects - eta)
-            ratios[i : i + size] = np.exp(log_theta + gained - 0.5 * (after.log_det - rows.log_det[every])).reshape(-1, K)
+            ratios[block] = np.exp(log_theta + gained - 0.5 * (after.log_det - rows.log_det[every])).reshape(-1, K)
         return np.asarray(ratios / ratios.sum(axis=1, keepdims=True))
 
     def newton(self, eta: Array) -> Array:
@@ -170,6 +169,12 @@ class Laplace:
         bent = np.log1p((theta * bend(d)).sum(axis=-1))
         seen = (self.residual(theta) * d).sum(axis=-1) - self.total[:, 0] * bent
         return np.asarray(seen - (step * self.pull(eta - self.mean + 0.5 * step)).sum(axis=-1))
+
+    def blocks(self, n: int) -> list[npt.NDArray[np.intp]]:
+        """The rows in blocks, where each takes n numbers for each state."""
+        U, K = self.counts.shape
+        size = max(1, NUMBERS // (K * n))
+        return [np.arange(i, min(i + size, U)) for i in range(0, U, size)]
 
     def some(self, rows: npt.NDArray[np.intp]) -> Self:
         """The same of some of the rows."""

@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc
-from suffice.families.hierarchical.laplace import NUMBERS, JointLaplace, Laplace, bend, softmax
+from suffice.families.hierarchical.laplace import JointLaplace, Laplace, bend, softmax
 from suffice.families.protocol.family import Array
 
 Places = npt.NDArray[np.intp]
@@ -59,7 +59,7 @@ def quantiles(rows: Laplace, tail: float) -> tuple[Array, Array]:
         from scipy.stats.qmc import Sobol
 
         points = np.clip(Sobol(K + 1, seed=0).random(POINTS), 1e-12, 1.0 - 1e-12)[:, None]
-    for some in _blocks(rows, POINTS):
+    for some in rows.blocks(max(POINTS, 2 * NODES * SIDE)):
         ends[:, some] = _of_two(rows.some(some), tail) if K == 2 else _of_block(rows.some(some), points, tail)
     return ends[0], ends[1]
 
@@ -68,7 +68,7 @@ def draw_rows(rows: Laplace, n: int, rng: np.random.Generator) -> Array:
     """n random draws of each row: [n, row, state]."""
     points = rng.random((n, len(rows.counts), rows.counts.shape[1] + 1))
     theta = np.empty((n, *rows.counts.shape))
-    for some in _blocks(rows, n):
+    for some in rows.blocks(max(n, 2 * NODES * SIDE)):
         theta[:, some] = _at(rows.some(some), points[:, some])
     return theta
 
@@ -105,12 +105,6 @@ def _falls(height: Callable[[Array], Array], start: Array) -> Array:
         over = height(middle) > -DEEP
         low, high = np.where(over, middle, low), np.where(over, high, middle)
     return high
-
-
-def _blocks(rows: Laplace, n: int) -> list[npt.NDArray[np.intp]]:
-    U, K = rows.counts.shape
-    size = max(1, NUMBERS // (K * max(n, 2 * NODES * SIDE)))
-    return [np.arange(i, min(i + size, U)) for i in range(0, U, size)]
 
 
 def _of_block(rows: Laplace, points: Array, tail: float) -> Array:
@@ -275,24 +269,17 @@ def _along(rise: Array, share: Array) -> Array:
 SWEEPS = 12
 """Steps of each kind from Laplace's normal to a draw."""
 
-
 CHAINS = 4096
 """Draws of an interval."""
 
-
-Chains = npt.NDArray[np.intp]
-
-
-Height = Callable[[Array, Chains], Array]
+Height = Callable[[Array, Places], Array]
 
 
 def joint_drawn(rows: JointLaplace, n: int, rng: np.random.Generator) -> Array:
     """n random draws of each row: [n, row, state]."""
-    U, K = rows.counts.shape
-    theta = np.empty((n, U, K))
-    size = max(1, NUMBERS // (n * K))
-    for i in range(0, U, size):
-        theta[:, i : i + size] = _chains(rows.some(np.arange(i, min(i + size, U))), n, rng)
+    theta = np.empty((n, *rows.counts.shape))
+    for some in rows.blocks(n):
+        theta[:, some] = _chains(rows.some(some), n, rng)
     return theta
 
 
@@ -316,13 +303,13 @@ def _chains(rows: JointLaplace, n: int, rng: np.random.Generator) -> Array:
     near = NormalAround(np.zeros(rows.counts.shape), *(np.asarray(way(spread), np.float64) for way in ways))
     row = np.tile(np.arange(U), n)
 
-    def of_counts(x: Array, some: Chains) -> Array:
+    def of_counts(x: Array, some: Places) -> Array:
         """Σ n ln θ: what is left of ln p when that of the prior is taken away."""
         eta, counts = rows.effects[row[some]] + x, rows.counts[row[some]]
         eta = eta - eta.max(axis=1, keepdims=True)
         return np.asarray((counts * eta).sum(axis=1) - counts.sum(axis=1) * np.log(np.exp(eta).sum(axis=1)))
 
-    def of_rest(x: Array, some: Chains) -> Array:
+    def of_rest(x: Array, some: Places) -> Array:
         return of_counts(x, some) + prior.log_prob(x, row[some]) - near.log_prob(x, row[some])
 
     x = near.draw(n, rng)
@@ -345,7 +332,7 @@ class NormalAround:
         z = rng.standard_normal((n, *self.centre.shape))
         return np.asarray(np.einsum("rkl,nrl->nrk", self.root, z).reshape(-1, z.shape[2]))
 
-    def log_prob(self, x: Array, row: Chains) -> Array:
+    def log_prob(self, x: Array, row: Places) -> Array:
         off = x - self.centre[row]
         return np.asarray(-0.5 * (off[:, None] @ self.precision[row] @ off[:, :, None])[:, 0, 0])
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.variables import Finite, Variable
-from suffice.errors import FitError, checked_level, listing, note
+from suffice.errors import FitError, listing, note
 from suffice.errors.remedies import TABLE_PRIORS, Remedy
 from suffice.families.hierarchical.hierarchical import rows_of
 from suffice.families.hierarchical.laplace import HIGHEST, LOWEST, JointLaplace, Laplace, normal_of_rows
@@ -29,7 +29,7 @@ from suffice.families.priors.empirical_bayes import best_number
 from suffice.families.protocol.cpd import Array, as_numbers
 from suffice.families.protocol.family import Estimate, Mode, Node, Prior, PriorBelief, all_finite, in_order, is_number
 from suffice.numerics.exponential.arithmetic.symmetric import ROUNDING, scaled_cholesky, singular_column
-from suffice.numerics.exponential.arithmetic.values import Interval
+from suffice.numerics.exponential.arithmetic.values import Interval, tail
 from suffice.statistics import Counts, Statistics
 from suffice.statistics.counts import sizes
 
@@ -46,6 +46,9 @@ class LogisticBelief(PriorBelief):
     mean: tuple[float, ...]
     variance: float
 
+    _draws = staticmethod(draw_rows)
+    _quantiles = staticmethod(quantiles)
+
     def log_evidence(self, child: Variable, seen: Counts) -> float:
         """Σᵤ ln Z over the rows that hold data: the others add nothing."""
         rows, times = np.unique(rows_of(seen), axis=0, return_counts=True)
@@ -60,9 +63,8 @@ class LogisticBelief(PriorBelief):
     def interval(self, seen: Counts, level: float) -> Interval:
         """The equal-tailed interval of each probability, for more than two states by draws, which are few beyond 0.999."""
         rows, back = self._distinct(seen)
-        lower, upper = self._quantiles(rows, (1.0 - checked_level(level)) / 2.0)
-        shape = sizes(seen.variables)
-        return Interval(lower[back].reshape(shape), upper[back].reshape(shape))
+        ends = self._quantiles(rows, tail(level))
+        return Interval(*(end[back].reshape(sizes(seen.variables)) for end in ends))
 
     def log_prior(self, probs: Array) -> float:
         """What EM adds to ln L: the logarithm, up to a constant, whose sum with that of counts the modes maximise."""
@@ -82,7 +84,7 @@ class LogisticBelief(PriorBelief):
 
     def draw_rows(self, counts: Array, n: int, rng: np.random.Generator) -> Array:
         """n draws of the rows that have these counts: [n, rows, states]."""
-        return draw_rows(self._posterior(counts), n, rng)
+        return self._draws(self._posterior(counts), n, rng)
 
     def _distinct(self, seen: Counts) -> tuple[Laplace, npt.NDArray[np.intp]]:
         """The posterior of each kind of row, and of which kind each row is."""
@@ -92,9 +94,6 @@ class LogisticBelief(PriorBelief):
 
     def _posterior(self, rows: Array) -> Any:
         return Laplace(rows, np.array(self.mean), self.variance)
-
-    def _quantiles(self, rows: Any, tail: float) -> tuple[Array, Array]:
-        return quantiles(rows, tail)
 
     def _precision(self) -> Array:
         return np.eye(len(self.mean)) / self.variance
@@ -106,15 +105,11 @@ class JointBelief(LogisticBelief):
 
     covariance: tuple[tuple[float, ...], ...] = ()
 
-    def draw_rows(self, counts: Array, n: int, rng: np.random.Generator) -> Array:
-        """n draws of the rows that have these counts: [n, rows, states]."""
-        return joint_drawn(self._posterior(counts), n, rng)
+    _draws = staticmethod(joint_drawn)  # type: ignore[assignment]
+    _quantiles = staticmethod(joint_quantiles)  # type: ignore[assignment]
 
     def _posterior(self, rows: Array) -> JointLaplace:
         return JointLaplace.of(rows, np.array(self.mean), np.array(self.covariance))
-
-    def _quantiles(self, rows: Any, tail: float) -> tuple[Array, Array]:
-        return joint_quantiles(rows, tail)
 
     def _precision(self) -> Array:
         return np.linalg.inv(np.array(self.covariance))
@@ -225,7 +220,10 @@ class LogisticNormal(Prior):
             return None
         given, variance = self.of_node(self.covariance, child.name), self.of_node(self.variance, child.name)
         if given is not None:
-            return _belief(self._mean(child), _checked_covariance(given, child))
+            mean, own = self._mean(child), _checked_covariance(given, child)
+            if len(mean) == 2:  # all hangs on the difference of the effects of two states, which has a variance
+                return LogisticBelief(mean, float(own[0, 0] + own[1, 1] - 2.0 * own[0, 1]) / 2.0)
+            return JointBelief(mean, float(np.trace(own)) / len(mean), _plain(own))
         if variance is None or self.correlated:
             what, free, word = "variance", "variance=None", "logistic-normal:1"
             if self.correlated:
@@ -273,13 +271,6 @@ def _checked_covariance(given: Any, child: Variable) -> Array:
             "those before it"
         )
     return np.asarray(0.5 * (matrix + matrix.T))
-
-
-def _belief(mean: tuple[float, ...], covariance: Array) -> LogisticBelief:
-    """Of two states all hangs on the difference of their effects, which has a variance."""
-    if len(mean) == 2:
-        return LogisticBelief(mean, float(covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1]) / 2.0)
-    return JointBelief(mean, float(np.trace(covariance)) / len(mean), _plain(covariance))
 
 
 def _by_evidence(table: Array, mean: Array) -> float:

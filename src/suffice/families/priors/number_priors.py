@@ -233,17 +233,13 @@ class MeanBelief(PriorBelief):
 
     def posterior(self, seen: Moments, n: int) -> Normal:
         """What is known of the mean of each of n configurations."""
-        return self._rows.posterior(Normal(self.mean, self.spread), self._statistic(seen.at(np.arange(n))))
+        return Normal(self.mean, self.spread) + self._statistic(seen.at(np.arange(n)))
 
     def log_evidence(self, child: Variable, seen: Moments) -> float:
-        return float(self._rows.log_evidence(Normal(self.mean, self.spread), self._statistic(seen)).sum())
-
-    @property
-    def _rows(self) -> NormalKnownVariance:
-        return NormalKnownVariance(self.variance)
+        return float(Normal(self.mean, self.spread).log_evidence(self._statistic(seen)).sum())
 
     def _statistic(self, seen: Moments) -> Centred:
-        return Centred.of(self._rows, seen.spread, seen.count.shape)
+        return Centred.of(NormalKnownVariance(self.variance), seen.spread, seen.count.shape)
 
     def log_prior(self, means: Array) -> float:
         """What EM adds to ln L, up to a constant."""

@@ -30,9 +30,7 @@ SEVERAL = (list, tuple, np.ndarray)
 def _imagined_counts(child: Variable, parents: Sequence[Variable], alpha: float) -> Counts | None:
     """The same count in every cell, without listing any."""
     family: tuple[Any, ...] = (*parents, child)
-    if not all(isinstance(v, Finite) for v in family):
-        return None
-    return Counts(family, np.zeros(0), np.zeros(0, dtype=np.int64), alpha)
+    return Counts(family, np.zeros(0), np.zeros(0, dtype=np.int64), alpha) if all_finite(child, parents) else None
 
 
 @dataclass(frozen=True, repr=False)
@@ -296,16 +294,13 @@ class PriorsByNode(Prior):
         own = self.priors.get(child.name)
         answer = None if own is None else own.imagine(child, parents, seen)
         if answer is None and own is not None:
+            kind = {Finite: "finite node", Count: "count", Real: "real node"}.get(type(child), repr(child))
             raise FitError(
-                f"{own.title}, given as the prior of {child.name!r}, says nothing about a {_kind(child)} with its "
+                f"{own.title}, given as the prior of {child.name!r}, says nothing about a {kind} with its "
                 "parents: pseudo-counts are for tables, NormalInverseGamma, BGe and KnownVariance for numbers, Gamma for counts, "
                 "Conjugate for distributions that were chosen"
             )
         return answer
-
-
-def _kind(child: Variable) -> str:
-    return {Finite: "finite node", Count: "count", Real: "real node"}.get(type(child), repr(child))
 
 
 def _of_node(node: str, given: Any) -> Any:

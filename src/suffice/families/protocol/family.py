@@ -31,7 +31,6 @@ from suffice.families.protocol.cpd import Cpd as Cpd
 from suffice.families.protocol.cpd import as_numbers as as_numbers
 from suffice.families.protocol.cpd import flat_index as flat_index
 from suffice.families.protocol.cpd import frame as frame
-from suffice.families.protocol.cpd import no_posterior as no_posterior
 from suffice.families.protocol.cpd import split as split
 from suffice.numerics.exponential.arithmetic.values import Interval as Interval
 from suffice.statistics import Counts, Moments, Request, Statistics

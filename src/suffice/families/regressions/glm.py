@@ -33,21 +33,8 @@ from suffice.basis.registry import Named
 from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.engine import add_up
 from suffice.errors import DataError, FitError, TooLarge, bytes_in_words, listing, nearest, note
-from suffice.families.design import (
-    CELLS,
-    Fitted,
-    Maximum,
-    ParameterLayout,
-    Regressors,
-    Summary,
-    Sums,
-    codes_of,
-    fill_design,
-    needs_rows,
-    read_only,
-    shrunk,
-    terms,
-)
+from suffice.families import design
+from suffice.families.design import Fitted, Maximum, ParameterLayout, Regressors, Summary, Sums
 from suffice.families.protocol.family import Array, Columns
 from suffice.families.regressions.glm_steps import EmSteps
 from suffice.families.regressions.regression_cpd import RegressionCpd
@@ -148,7 +135,7 @@ class Glm(Named, EmSteps):
         return Request((*(p.name for p in parents), child.name) if finite else (child.name,))
 
     def n_parameters(self, child: Variable, parents: Sequence[Variable]) -> int:
-        return self.layout(child, len(terms(parents, self.roles).names)).size + (self.dispersed or self.profiled)
+        return self.layout(child, len(design.terms(parents, self.roles).names)).size + (self.dispersed or self.profiled)
 
     def layout(self, child: Any, columns: int) -> ParameterLayout:
         """Where θ has what, of a child and the columns of its regression: a predictor for each state of the child but one, if
@@ -176,20 +163,20 @@ class Glm(Named, EmSteps):
 
     def rename(self, names: Mapping[str, str]) -> Any:
         """The same family of a node whose parents have other names."""
-        return self
+        own = {what: names[name] for what in ("offset", "trials") if (name := getattr(self, what)) is not None}
+        return replace(self, **own) if own else self  # type: ignore[type-var]
 
     def estimate(self, child: Variable, *statistics: Any) -> Any:
         """No statistics give an estimate, a likelihood or an evidence."""
-        raise needs_rows(child)
+        raise design.needs_rows(child)
 
     log_likelihood = log_evidence = estimate
 
     def exposure(self, columns: Columns) -> tuple[Array, Array]:
         """Trials and offset of each row; empty where the family has none."""
-        none = np.empty(0)
-        n = none if self.trials is None else np.ascontiguousarray(columns[self.trials], dtype=np.float64)
-        o = none if self.offset is None else np.ascontiguousarray(columns[self.offset], dtype=np.float64)
-        return n, o
+        roles = self.trials, self.offset
+        n, offset = (np.empty(0) if p is None else np.ascontiguousarray(columns[p], dtype=np.float64) for p in roles)
+        return n, offset
 
     def trials_in(self, columns: Columns, n: int) -> Array:
         return np.ones(n) if self.trials is None else np.asarray(columns[self.trials], dtype=np.float64)
@@ -201,7 +188,7 @@ class Glm(Named, EmSteps):
         weight = float(len(y) if w is None else w.sum())
         n, offset = self.exposure(columns)
         sums: list[Any] = [np.zeros(0)]
-        for v in terms(parents, self.roles).parents:
+        for v in design.terms(parents, self.roles).parents:
             if isinstance(v, Finite):
                 sums.append(np.bincount(np.asarray(columns[v.name], dtype=np.intp), w, v.n_states)[1 : v.n_states])
             else:
@@ -233,11 +220,11 @@ class Glm(Named, EmSteps):
         Of rows that may not be `complete`, missing numbers of parents are refused."""
         y, total = self.values(at.child, columns), None
         w = np.ones(len(y)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
-        size = max(1, CELLS // (1 + len(at.centre) + 4 * getattr(at.child, "n_states", 0)))
+        size = max(1, design.CELLS // (1 + len(at.centre) + 4 * getattr(at.child, "n_states", 0)))
         for start in range(0, max(1, len(y)), size):
             part = slice(start, start + size)
             own = {name: column[part] for name, column in columns.items()}
-            X = fill_design(at.parents, own, at.centre, len(y[part]), at.child.name, complete=complete)
+            X = design.fill_design(at.parents, own, at.centre, len(y[part]), at.child.name, complete=complete)
             here = (sums or self.sums)(X, y[part], w[part], theta, own, **options)
             total = here if total is None else add_up(total, here)
         return total
@@ -260,7 +247,7 @@ class Glm(Named, EmSteps):
 
         q, (n, offset) = len(theta), self.exposure(columns)
         gradient, hessian, totals = np.zeros(q), np.zeros((q, q)), np.zeros(3)
-        rows = read_only(y.astype(np.float64, copy=False)), read_only(n), read_only(offset), read_only(w), read_only(theta)
+        rows = map(design.read_only, (y.astype(np.float64, copy=False), n, offset, w, theta))
         regression_sums(X, *rows, self.response, 1.0 / dispersion, expected, gradient, hessian, totals)
         return Sums(float(totals[0]), gradient, hessian, float(totals[1]), float(totals[2]))
 
@@ -269,7 +256,7 @@ class Glm(Named, EmSteps):
         layout = self.layout(at.child, len(at.centre))
         at_slopes, whole = layout.slopes, np.zeros((layout.size, layout.size))
         if self.ridge:
-            own = self.contrasts(at.child)[:, :, None, None] * shrunk(at.parents)[1:, 1:]
+            own = self.contrasts(at.child)[:, :, None, None] * design.shrunk(at.parents)[1:, 1:]
             whole[at_slopes[:, None, :, None], at_slopes[None, :, None, :]] = self.ridge * own
         return whole
 
@@ -339,7 +326,7 @@ class Glm(Named, EmSteps):
 
     def cpd(self, child: Any, parents: tuple[Variable, ...], theta: Array, dispersion: float = 1.0, **rest: Any) -> RegressionCpd:
         """The CPD of these parameters; the rest are its `centre` and what is `fitted`."""
-        layout = self.layout(child, len(terms(parents, self.roles).names))
+        layout = self.layout(child, len(design.terms(parents, self.roles).names))
         levels, slopes = theta[layout.levels].reshape(layout.intercept), theta[layout.slopes].reshape(layout.coefficients)
         return RegressionCpd(child, parents, self, levels, slopes, dispersion, **rest)
 
@@ -356,7 +343,7 @@ class OfStates(Glm):
     closes: ClassVar[bool] = True
     lost: ClassVar[str]
 
-    values = staticmethod(codes_of)  # type: ignore[assignment]
+    values = staticmethod(design.codes_of)  # type: ignore[assignment]
 
     def refuse(self, child: Finite, parents: Sequence[Variable], s: Summary) -> None:
         """Refuse data without rows, or without rows of a state."""
@@ -392,9 +379,6 @@ class OnePredictor(Glm):
         def variance(self, eta: Array, dispersion: float, n: Array) -> Array: ...
         def log_prob(self, y: Array, eta: Array, dispersion: float, n: Array) -> Array: ...
         def in_scipy(self, stats: Any, eta: Array, dispersion: float, n: Array) -> Any: ...
-
-    def rename(self, names: Mapping[str, str]) -> Any:
-        return self if self.offset is None else replace(self, offset=names[self.offset])
 
     def values(self, child: Variable, columns: Columns) -> Array:
         y = np.ascontiguousarray(columns[child.name], dtype=np.float64)

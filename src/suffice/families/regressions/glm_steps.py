@@ -117,7 +117,7 @@ class EmSteps:
 
     def pass_options(self, cpd: Any) -> dict[str, float]:
         """What a pass is told besides θ."""
-        return {}
+        return {"dispersion": cpd.dispersion} if self.profiled else {}
 
     def limit_step(self, layout: ParameterLayout, theta: Array, ahead: Array) -> Array:
         """Parameters ahead, or as far on the way to them as parameters may be."""

@@ -17,18 +17,9 @@ from suffice.basis.libraries import sc, st
 from suffice.basis.registry import find_type, type_of
 from suffice.basis.variables import Finite, Variable
 from suffice.errors import FitError, FormatError, ModelError
+from suffice.families import design
 from suffice.families.categorical import Table
-from suffice.families.design import (
-    Fitted,
-    ParameterLayout,
-    codes_of,
-    columns_of,
-    configurations,
-    fill_design,
-    needs_rows,
-    predict_rows,
-    terms,
-)
+from suffice.families.design import Fitted, ParameterLayout
 from suffice.families.parameter_draws import Coefficients
 from suffice.families.protocol.family import Array, Columns, Cpd, Interval
 from suffice.statistics.counts import array_of, checked_cells, flat, freeze, sizes
@@ -85,7 +76,7 @@ class RegressionCpd(Cpd):
     def __post_init__(self) -> None:
         object.__setattr__(self, "parent_variables", tuple(self.parent_variables))
         self.family.check(self.child, self.parent_variables)
-        own = terms(self.parent_variables, self.family.roles)
+        own = design.terms(self.parent_variables, self.family.roles)
         object.__setattr__(self, "regressors", own.parents)
         object.__setattr__(self, "terms", own.names)
         object.__setattr__(self, "layout", self.family.layout(self.child, len(self.terms)))
@@ -162,14 +153,14 @@ class RegressionCpd(Cpd):
         return self._require_fit().interval(self.numbers, level)
 
     def log_likelihood(self, statistic: Any) -> float:
-        raise needs_rows(self.child)
+        raise design.needs_rows(self.child)
 
     def log_likelihood_of_fit(self, statistics: Any) -> float:
         return self.log_likelihood(None) if self.fitted is None else self.fitted.log_likelihood
 
     def columns_of(self, parent: str) -> slice:
         """Where the coefficients of a parent are."""
-        return columns_of(self.regressors, parent)
+        return design.columns_of(self.regressors, parent)
 
     def effects(self, parent: str) -> Array:
         """What each state of a finite parent adds to the predictors (the first axis), those of its first state being 0."""
@@ -200,17 +191,17 @@ class RegressionCpd(Cpd):
         """η of each of n rows; of a family that has several predictors, a row for each of them."""
         layout = self.layout
         rows = layout.predictors(layout.shift(self.theta, self.centre))
-        eta = predict_rows(rows, self.regressors, columns, self.centre, n, self.child.name)
+        eta = design.predict_rows(rows, self.regressors, columns, self.centre, n, self.child.name)
         eta = eta if self.family.offset is None else np.asarray(eta + columns[self.family.offset])
         return np.asarray(eta[0]) if self.family.single else eta
 
     def design(self, columns: Columns, n: int) -> Array:
         """What makes η of the intercept and the coefficients, of each of n rows: 1, and a number for each term."""
-        return fill_design(self.regressors, columns, np.zeros(len(self.terms)), n, self.child.name).T
+        return design.fill_design(self.regressors, columns, np.zeros(len(self.terms)), n, self.child.name).T
 
     def design_by_states(self) -> Array:
         """The same of each configuration of the finite parents, the numbers being 0."""
-        return self.design(*configurations(self.finite_parents, dict.fromkeys(self.real_parents, 0.0)))
+        return self.design(*design.configurations(self.finite_parents, dict.fromkeys(self.real_parents, 0.0)))
 
     def log_probs(self, columns: Columns, n: int) -> Array:
         """ln p of each state of a finite child (the first axis) in each of n rows."""
@@ -235,7 +226,7 @@ class RegressionCpd(Cpd):
             )
         finite = self.finite_parents
         checked_cells((*finite, self.child), f"the table of {self.child.name!r}")
-        probs = np.exp(self.log_probs(*configurations(finite))).T
+        probs = np.exp(self.log_probs(*design.configurations(finite))).T
         return Table(self.child, finite, probs.reshape(*sizes(finite), self.child.n_states))
 
     def reorder(self, parents: Sequence[str]) -> Self:
@@ -258,7 +249,7 @@ class RegressionCpd(Cpd):
     def _of(self, parents: Sequence[str], family: Any, theta: Array) -> Self:
         variables = tuple(self.parent_variables[self.parents.index(p)] for p in parents)
         every = range(len(self.terms))
-        columns = [j for v in terms(variables, family.roles).parents for j in every[self.columns_of(v.name)]]
+        columns = [j for v in design.terms(variables, family.roles).parents for j in every[self.columns_of(v.name)]]
         order, fitted = self.layout.of_columns(columns), self.fitted
         # where parents were left out, the rest of the fit speaks of another distribution
         whole = fitted is not None and set(parents) == set(self.parents)
@@ -313,17 +304,14 @@ class RegressionCpd(Cpd):
             raise FormatError(f"the regression {name!r} of {child.name!r} is not known")
         family = kind(**options)
         family.check(child, parents)
-        names = terms(parents, family.roles).names
+        names = design.terms(parents, family.roles).names
         if tuple(d.get("terms", names)) != names:
             raise FormatError(f"the terms of {child.name!r} are {list(names)}, and the file has {d['terms']}")
         layout = family.layout(child, len(names))
         theta = layout.of_levels(array_of(d[family.level_field], finite=False).reshape(layout.levels.shape))
         theta[layout.slopes] = array_of(d["coefficients"], finite=False).reshape(layout.slopes.shape)
-        rest = {
-            "centre": array_of(d.get("centre", []), finite=False),
-            "fitted": Fitted.from_dict(d.get("fitted"), layout.size, child),
-        }
-        cpd: Cpd = family.cpd(child, tuple(parents), theta, d.get("dispersion", 1.0), **rest)
+        centre, fitted = array_of(d.get("centre", []), finite=False), Fitted.from_dict(d.get("fitted"), layout.size, child)
+        cpd: Cpd = family.cpd(child, tuple(parents), theta, d.get("dispersion", 1.0), centre=centre, fitted=fitted)
         return cpd
 
     def _require_fit(self) -> Fitted:
@@ -346,7 +334,7 @@ class RegressionCpd(Cpd):
 
     def log_prob(self, columns: Columns) -> Array:
         if isinstance(self.child, Finite):
-            child = codes_of(self.child, columns)
+            child = design.codes_of(self.child, columns)
             return np.asarray(self.log_probs(columns, len(child))[child, np.arange(len(child))])
         y = np.asarray(columns[self.child.name], dtype=np.float64)
         trials = self.family.trials_in(columns, len(y))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -85,10 +85,6 @@ class BinomialLogit(_OfCounts):
     """
 
     trials: str | None = None
-
-    def rename(self, names: Mapping[str, str]) -> Any:
-        own = super().rename(names)
-        return own if self.trials is None else replace(own, trials=names[self.trials])
 
     response: ClassVar[int | None] = 1
     word = "binomial"
@@ -232,9 +228,6 @@ class NegativeBinomialLog(_Counts):
         eta = predict_rows(theta[None], at.parents, columns, at.centre, len(y), at.child.name)[0]
         offset = self.exposure(columns)[1]
         return what(y, eta + offset if offset.size else eta, np.ones(len(y)) if weights is None else weights, shape)
-
-    def pass_options(self, cpd: Any) -> dict[str, float]:
-        return {"dispersion": cpd.dispersion}
 
     def dispersion_at(self, cpd: Any, s: Sums, shape: Array) -> float:
         """After a Newton step in the logarithm of the shape, of at most a factor of e²; no further than where a Poisson is."""

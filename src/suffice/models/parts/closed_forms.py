@@ -77,7 +77,7 @@ class Density(Cpd):
     logs: Array
 
     def node(self, number: Mapping[str, int], real_number: Mapping[str, int]) -> DensityNode:
-        return DensityNode.of(tuple(number[p] for p in self.parents), self.logs)
+        return DensityNode.of(tuple(number[p] for p in self.parents), self.logs, np.ones(self.logs.shape))
 
 
 def as_closed_form(cpd: Any) -> Any:

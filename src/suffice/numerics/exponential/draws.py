@@ -266,6 +266,9 @@ class Trials(Draws):
     prior: ClassVar[str] = "Beta"
     k = 2
 
+    def _check_parameter(self, name: str, value: Any) -> Array:
+        return between(value, self._name_of(name), 0.0, 1.0)
+
     def with_probs(self, probs: Any) -> Self:
         return replace(self, p=probs[..., 0])  # type: ignore[type-var]
 
@@ -315,8 +318,7 @@ class Binomial(Trials):
         super().__post_init__()
 
     def _check_parameter(self, name: str, value: Any) -> Array:
-        p = between(value, "p of Binomial", 0.0, 1.0)
-        return broadcast("Binomial", p=p, n=np.asarray(self.n))[0]
+        return broadcast("Binomial", p=super()._check_parameter(name, value), n=np.asarray(self.n))[0]
 
     @property
     def draws(self) -> Array:
@@ -345,9 +347,6 @@ class Bernoulli(Trials):
     p: Any = None
 
     support: ClassVar[str] = "0 and 1"
-
-    def _check_parameter(self, name: str, value: Any) -> Array:
-        return between(value, "p of Bernoulli", 0.0, 1.0)
 
     @property
     def draws(self) -> Array:

@@ -176,7 +176,7 @@ class Lomax(Predictive, NamedTuple("Lomax", [("shape", Any), ("scale", Any)])):
         x, (shape, scale) = np.maximum(observations(x, "Lomax"), 0.0), self._arrays
         return plain(-np.expm1(-shape * np.log1p(x / scale)))
 
-    def interval(self, level: float = 0.95) -> Any:
+    def interval(self, level: float = 0.95) -> Interval:
         """The equal-tailed interval of this probability: a pair."""
         (shape, scale), outside = self._arrays, tail(level)
         with np.errstate(over="ignore"):
@@ -224,7 +224,7 @@ class NegativeBinomial(Predictive, NamedTuple("NegativeBinomial", [("shape", Any
             raise ModelError(f"a rate was drawn that is {rates.max():g}: counts so large cannot be drawn exactly")
         return np.asarray(rng.poisson(rates))
 
-    def interval(self, level: float = 0.95) -> Any:
+    def interval(self, level: float = 0.95) -> Interval:
         """The equal-tailed interval: the least numbers that have at least (1 ∓ level)/2 of the probability up to them."""
         shape, rate = self._arrays
         return Interval(*map(plain, st.nbinom.interval(checked_level(level), shape, rate / (1.0 + rate))))
@@ -264,7 +264,7 @@ class StudentT(Predictive, NamedTuple("StudentT", [("df", Any), ("location", Any
         """P(X ≤ x)."""
         return plain(sc.stdtr(self.df, (observations(x, "StudentT") - self.location) / self.scale))
 
-    def interval(self, level: float = 0.95) -> Any:
+    def interval(self, level: float = 0.95) -> Interval:
         """The equal-tailed interval of this probability: a pair."""
         half = student_end(self.df, tail(level)) * self.scale
         return Interval(plain(self.location - half), plain(self.location + half))
@@ -324,8 +324,7 @@ class MultivariateT(Predictive, NamedTuple("MultivariateT", [("df", Any), ("loca
     def interval(self, level: float = 0.95) -> Interval:
         """The equal-tailed interval of each component by itself."""
         scale = np.sqrt(np.diagonal(np.asarray(self.scale), axis1=-2, axis2=-1))
-        answer: Interval = StudentT(np.asarray(self.df)[..., None], np.asarray(self.location), scale).interval(level)
-        return answer
+        return StudentT(np.asarray(self.df)[..., None], np.asarray(self.location), scale).interval(level)
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Array:
         rng, location = generator(n, seed), np.asarray(self.location, dtype=np.float64)

@@ -13,20 +13,14 @@ Murphy 2007, Conjugate Bayesian analysis of the Gaussian distribution, §6 and �
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from suffice.errors import ModelError, TooLarge, bytes_in_words
-from suffice.numerics.exponential.arithmetic.special import (
-    HALF_LOG_2PI,
-    excess_over_log,
-    gamma_ends,
-    log_multigamma_step,
-    log_poisson,
-)
+from suffice.numerics.exponential.arithmetic import special
+from suffice.numerics.exponential.arithmetic.special import HALF_LOG_2PI
 from suffice.numerics.exponential.arithmetic.symmetric import ScaledCholesky, half, off_diagonal_weight, scaled_cholesky
 from suffice.numerics.exponential.arithmetic.values import Array, Interval, plain, tail
 from suffice.numerics.exponential.protocol.family import ConjugatePrior, ExponentialFamily, Inside
@@ -137,7 +131,7 @@ class MeanAndSpread(ExponentialFamily):
         off = np.linalg.eigvalsh(factor.root @ (covariance - theirs) @ np.swapaxes(factor.root, -1, -2))
         # r − 1 has the digits where the two are alike; far from that the trace and the determinants have.
         alike = (np.abs(off) < 0.5).all(axis=-1)
-        like = excess_over_log(np.where(alike[..., None], off, 0.0)).sum(axis=-1)
+        like = special.excess_over_log(np.where(alike[..., None], off, 0.0)).sum(axis=-1)
         traced = ((factor.root @ (self._factor.scale[..., :, None] * self._factor.lower)) ** 2).sum(axis=(-2, -1))
         unlike = traced - mine.shape[-1] - (self._factor.log_det - factor.log_det)
         return np.asarray(0.5 * (np.where(alike, like, unlike) + factor.square(mine - yours)))
@@ -166,6 +160,8 @@ class PriorOfBoth(Value, ConjugatePrior):
     """Whether it is about numbers, without an axis of components."""
     worth: ClassVar[float] = 1.0
     """The imagined rows of the spread that one of the third parameter stands for, and the scatter that one of the scale does."""
+    _own_family: ClassVar[Any]
+    """The one family that this is a prior of."""
 
     @property
     def _moments(self) -> tuple[Array, Array, Array, Array]:
@@ -178,11 +174,6 @@ class PriorOfBoth(Value, ConjugatePrior):
     def _normal(self, covariance: Array, off: Any = 0.0) -> Any:
         """The normal of this covariance about the mean, or some way off it."""
         return self._own_family._of_moments(self._moments[0] + off, covariance)
-
-    @property
-    @abstractmethod
-    def _own_family(self) -> Any:
-        """The one family that this is a prior of."""
 
     @property
     def _k(self) -> Array:
@@ -215,7 +206,7 @@ class PriorOfBoth(Value, ConjugatePrior):
     def interval(self, level: float = 0.95) -> dict[str, Interval]:
         """Equal-tailed intervals of the `mean` (Student t) and the `variance` (inverse gamma), of each component by itself."""
         _, _, df, scale = self._moments
-        precision = gamma_ends(0.5 * (df - self._d + 1.0)[..., None], tail(level))
+        precision = special.gamma_ends(0.5 * (df - self._d + 1.0)[..., None], tail(level))
         b = 0.5 * np.diagonal(scale, axis1=-2, axis2=-1)
         variance = Interval(*(plain((b / end).reshape(np.shape(self.mean))) for end in (precision.upper, precision.lower)))
         return {"mean": self.marginal_mean.interval(level), "variance": variance}
@@ -261,7 +252,7 @@ class PriorOfBoth(Value, ConjugatePrior):
         inner = scaled_cholesky(factor.root @ scale @ np.swapaxes(factor.root, -1, -2))
         T = inner.scale[..., :, None] * inner.lower
         halves = 0.5 * np.diagonal(T, axis1=-2, axis2=-1) ** 2
-        each = log_poisson(shapes, halves) + np.log(shapes) + 0.5 * i * np.log(halves)
+        each = special.log_poisson(shapes, halves) + np.log(shapes) + 0.5 * i * np.log(halves)
         below = 0.5 * (np.tril(T, -1) ** 2).sum(axis=(-2, -1)) + 0.25 * self._d * (self._d - 1) * LOG_PI
         return np.asarray(each.sum(axis=-1) - below)
 
@@ -280,7 +271,7 @@ class PriorOfBoth(Value, ConjugatePrior):
         n, d, df = seen.count, self._d, self._moments[2]
         now = self.plus(seen, self._own_family)._factor.log_det
         slack = -0.5 * df * self._log_growth(seen, now) - 0.5 * n * now
-        gammas = log_multigamma_step(0.5 * df, 0.5 * n, d)
+        gammas = special.log_multigamma_step(0.5 * df, 0.5 * n, d)
         return np.asarray(gammas + slack - 0.5 * d * np.log1p(n / self._k) - 0.5 * n * d * LOG_PI)
 
     def _log_growth(self, s: Centred, now: Array) -> Array:

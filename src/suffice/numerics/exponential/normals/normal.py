@@ -74,9 +74,6 @@ class Normal(FamilyAndPrior, MeanAndSpread):
     support: ClassVar[str] = "finite numbers"
     example: ClassVar[str] = "NormalKnownVariance(1.0)"
 
-    def _check_parameter(self, name: str, value: Any) -> Array:
-        return finite(value, self._name_of(name)) if name == "mean" else super()._check_parameter(name, value)
-
     @property
     def mode(self) -> Any:
         """The mean."""
@@ -262,6 +259,7 @@ class NormalInverseGamma(PriorOfBoth):
 
     names: ClassVar[tuple[str, ...]] = ("mean", "count", "shape", "scale")
     example: ClassVar[str] = "Normal()"
+    _own_family: ClassVar[Normal] = Normal()
     narrow: ClassVar[bool] = True
     worth: ClassVar[float] = 2.0
 
@@ -270,10 +268,6 @@ class NormalInverseGamma(PriorOfBoth):
         rest = np.zeros(()) if self.rest is None else np.asarray(self.rest, dtype=np.float64)
         positive = {n: between(getattr(self, n), f"the {n} of NormalInverseGamma", 0.0, open=True) for n in self.names[1:]}
         keep(self, mean=mean, **positive, rest=rest)
-
-    @property
-    def _own_family(self) -> Normal:
-        return Normal()
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Any:
         """n draws of both, as so many normals side by side: the first axis of their parameters."""
@@ -306,6 +300,7 @@ class NormalInverseWishart(PriorOfBoth):
 
     names: ClassVar[tuple[str, ...]] = ("mean", "count", "df", "scale")
     example: ClassVar[str] = "MultivariateNormal()"
+    _own_family: ClassVar[MultivariateNormal] = MultivariateNormal()
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -325,10 +320,6 @@ class NormalInverseWishart(PriorOfBoth):
         return NormalInverseWishart(
             self.mean[..., chosen], self.count, self.df - (self._d - len(chosen)), scale, rest=self.rest[..., chosen]
         )
-
-    @property
-    def _own_family(self) -> MultivariateNormal:
-        return MultivariateNormal()
 
     def sample(self, n: int, seed: int | np.random.Generator = 0) -> Any:
         """n draws of both, as so many normals side by side: the first axis of their parameters. By Bartlett's decomposition."""

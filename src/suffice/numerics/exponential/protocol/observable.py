@@ -30,7 +30,7 @@ from suffice.numerics.exponential.arithmetic.values import (
     summary,
     table,
 )
-from suffice.numerics.exponential.protocol.statistic import explain_shapes, weight_of_statistic
+from suffice.numerics.exponential.protocol.statistic import AddedRows, explain_shapes
 
 
 class Value:
@@ -87,8 +87,8 @@ class Observable(Value):
         keep(self, **{name: None if value is None else self._check_parameter(name, value) for name, value in given.items()})
 
     def _check_parameter(self, name: str, value: Any) -> Array:
-        """A parameter, if it is within its bounds: here, if it is positive."""
-        return between(value, self._name_of(name), 0.0, open=True)
+        """A parameter, if it is within its bounds: here a mean is finite, and any other positive."""
+        return finite(value, self._name_of(name)) if name == "mean" else between(value, self._name_of(name), 0.0, open=True)
 
     def _name_of(self, name: str) -> str:
         """What a parameter is called in a refusal."""
@@ -173,7 +173,7 @@ def generator(n: Any, seed: int | np.random.Generator) -> np.random.Generator:
 
 
 @dataclass(frozen=True, eq=False)
-class Extremes:
+class Extremes(AddedRows):
     """`count` = Σ w and the `lower` and `upper` end of some rows, of leading axes (...); an empty one is from inf to −inf.
 
     >>> Uniform().statistic([2.0, 3.0]) + Uniform().statistic([5.0])
@@ -187,13 +187,6 @@ class Extremes:
     def __post_init__(self) -> None:
         read_only(self, "count", "lower", "upper")
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Extremes):
-            return NotImplemented
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in ("count", "lower", "upper"))
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __add__(self, other: Extremes) -> Extremes:
         if not isinstance(other, Extremes):
             return NotImplemented
@@ -204,19 +197,13 @@ class Extremes:
         ends = np.minimum(self.lower, other.lower), np.maximum(self.upper, other.upper)
         return Extremes(self.count + other.count, *ends)
 
-    def __radd__(self, other: Any) -> Extremes:
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
     def __sub__(self, other: Any) -> Extremes:
         raise StatisticsError(
             "rows cannot be taken away from their extremes: the second smallest is not known; gather the rest anew"
         )
 
-    def __mul__(self, weight: Any) -> Extremes:
-        w = weight_of_statistic(weight, self.count.shape)
+    def _times(self, w: Array) -> Extremes:
         return Extremes(self.count * w, np.where(w > 0.0, self.lower, np.inf), np.where(w > 0.0, self.upper, -np.inf))
-
-    __rmul__ = __mul__
 
     def _repr_html_(self) -> str:
         return table({"count": self.count, "lower": self.lower, "upper": self.upper}, "Extremes")

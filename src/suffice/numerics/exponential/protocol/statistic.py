@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import reduce, wraps
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -25,8 +25,33 @@ ROUNDING = 1e-6
 """What is left over below this share of what was taken away is rounding."""
 
 
+class AddedRows:
+    """What rows say: equal by its numbers, added up by `sum`, and weighted."""
+
+    count: Any
+    __hash__ = None  # type: ignore[assignment]
+
+    if TYPE_CHECKING:
+
+        def _times(self, w: Array) -> Self: ...
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))  # type: ignore[arg-type]
+
+    def __radd__(self, other: Any) -> Self:
+        """So that `sum` adds statistics: it starts from 0."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __mul__(self, weight: Any) -> Self:
+        return self._times(weight_of_statistic(weight, self.count.shape))
+
+    __rmul__ = __mul__
+
+
 @dataclass(frozen=True, eq=False)
-class Totals:
+class Totals(AddedRows):
     """`count` = Σ w, `total` = Σ w T(x), `log_base` = Σ w ln h(x) of some rows, under one family; `a + b`, `a − b`, `a * weight`.
 
     Families that are fitted side by side have leading axes: count and log_base of shape (...), total of shape (..., k).
@@ -56,28 +81,11 @@ class Totals:
         count = np.broadcast_to(self.count[..., None], np.broadcast_shapes((*self.count.shape, 1), self.total.shape))
         return np.asarray(np.divide(self.total, count, out=np.full(count.shape, np.nan), where=count != 0.0))
 
-    def __eq__(self, other: object) -> bool:
-        """The same numbers of the same family."""
-        if type(other) is not type(self):
-            return NotImplemented
-        return all(same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-
-    __hash__ = None  # type: ignore[assignment]
-
     def __add__(self, other: Totals) -> Totals:
         return self._plus(other) if isinstance(other, Totals) else NotImplemented
 
-    def __radd__(self, other: Any) -> Totals:
-        """So that `sum` adds statistics: it starts from 0."""
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
     def __sub__(self, other: Totals) -> Totals:
         return self._minus(other) if isinstance(other, Totals) else NotImplemented
-
-    def __mul__(self, weight: Any) -> Totals:
-        return self._times(weight_of_statistic(weight, self.count.shape))
-
-    __rmul__ = __mul__
 
     def _plus(self, other: Totals) -> Totals:
         self._require_alike(other)
@@ -216,12 +224,8 @@ class Centred(Totals):
     @property
     def spread(self) -> Spread:
         """The leading axes as one."""
-        d = self.centre.shape[-1]
-        return Spread(*(a.reshape(-1, *tail) for a, tail in zip(self._parts, [(), (d,), (d,), (d, d)], strict=True)))
-
-    @property
-    def _parts(self) -> tuple[Array, Array, Array, Array]:
-        return self.count, self.centre, self.rest, self.scatter
+        own = self.count.ndim
+        return Spread(*(a.reshape(-1, *a.shape[own:]) for a in (self.count, self.centre, self.rest, self.scatter)))
 
     def _plus(self, other: Totals) -> Centred:
         other = self._alike(other)

@@ -143,13 +143,17 @@ class ExpectedLabels(NamedTuple):
 def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None = None) -> ExpectedLabels | None:
     """What is expected of labels by room.b, scaled; all of the room is overwritten, and `steps` is in it. None where scaling
     would lose something: see `expect_in_logs`."""
-    from suffice.numerics.kernels.labels.crf import weigh_rows
+    from suffice.numerics.kernels.labels.crf import scale_rows, weigh_rows
 
     b, a, z, c = (x[: part.n] for x in room)
-    top = max(float(T.max()), -HUGE)
+    top, first = max(float(T.max()), -HUGE), int(part.offsets[1])
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         M = np.exp(T - top)
-        filter_labels(b, M, part, a, c)
+        a[:first] = 1.0
+        scale_rows(a[:first], b[:first], c[:first])
+        for begin, end, before in part.steps:
+            np.matmul(a[before : before + end - begin], M, out=a[begin:end])
+            scale_rows(a[begin:end], b[begin:end], c[begin:end])
         if not c.min(initial=1.0) > 1.0 / HUGE:
             return None
         pairs, back = np.zeros(T.shape), np.ascontiguousarray(M.T)
@@ -163,20 +167,8 @@ def expect_labels(room: Room, T: Array, part: SideBySide, weights: Array | None 
             return None
         a *= z
         logs = np.log(c)
-        logs[part.offsets[1] :] += top
+        logs[first:] += top
     return ExpectedLabels(a, pairs * M, logs)
-
-
-def filter_labels(b: Array, M: Array, part: SideBySide, a: Array, c: Array) -> None:
-    from suffice.numerics.kernels.labels.crf import scale_rows
-
-    first = int(part.offsets[1])
-    a[:first] = 1.0
-    scale_rows(a[:first], b[:first], c[:first])
-    for begin, end, before in part.steps:
-        own = a[begin:end]
-        np.matmul(a[before : before + end - begin], M, out=own)
-        scale_rows(own, b[begin:end], c[begin:end])
 
 
 def expect_few(s: Array, T: Array, part: SideBySide, weights: Array | None = None) -> ExpectedLabels | None:

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Array as Array
+from suffice.basis.arrays import Bools
+from suffice.basis.arrays import Ints as Ints
 from suffice.statistics.moments import Spread, merge_spreads
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,10 +26,10 @@ class StateNormals:
     x: Array
     centre: Array
     weight: Array
-    used: Flags
+    used: Bools
     base: Array
     constant: Array
-    pairs: Flags
+    pairs: Bools
 
     def log_likelihood(self) -> Array:
         """ln p of each step under each state."""
@@ -43,7 +44,7 @@ class StateNormals:
         score_normals(self.x, self.x.shape[1], *self.forms, begin, fresh, out)
 
     @property
-    def forms(self) -> tuple[Array, Array, Flags, Array, Array]:
+    def forms(self) -> tuple[Array, Array, Bools, Array, Array]:
         """What `score_normals` takes after the numbers."""
         return self.centre, self.weight, self.used, self.base, self.constant
 
@@ -58,7 +59,7 @@ def no_moments(n_states: int, n_columns: int) -> Spread:
     return Spread(np.zeros(n_states), np.zeros((n_states, n_columns)), np.zeros((n_states, n_columns)), square)
 
 
-def weighted_numbers(x: Array, pairs: Flags, share: Array, weight: Array, begin: int) -> Spread:
+def weighted_numbers(x: Array, pairs: Bools, share: Array, weight: Array, begin: int) -> Spread:
     """Moments of numbers x[c, t] for each state, whose share of step t is share[k, begin + t], times weight[t] if there are
     weights; lower triangles only."""
     from suffice.numerics.kernels.chains.state_normals import sum_normals
@@ -73,8 +74,6 @@ def add_moments(into: Spread, more: Spread) -> None:
         mine[:] = both
 
 
-Array = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
 

@@ -33,11 +33,6 @@ class Network:
 
     The scope of factor f is `scopes[scope_start[f]:scope_start[f + 1]]`, in the order of its axes; its numbers are
     `tables[table_start[f]:table_start[f + 1]]`, row by row.
-
-    >>> net = Network.of([2, 2], [((0,), 0, np.array([0.5, 0.5])), ((0, 1), 1, np.array([[1.0, 0.0], [0.5, 0.5]]))])
-    >>> net.n_variables, net.n_factors, net.table(1)
-    (2, 2, array([[1. , 0. ],
-           [0.5, 0.5]]))
     """
 
     sizes: Ints

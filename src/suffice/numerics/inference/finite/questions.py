@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -192,22 +192,18 @@ def interruptible(work: Callable[[], T], cells: float) -> T:
     """The result of `work`; if it is long, a KeyboardInterrupt is raised at once, and the work left to end by itself."""
     if cells < LONG or threading.current_thread() is not threading.main_thread():
         return work()
-    results: list[T] = []
-    errors: list[BaseException] = []
+    done: Future[T] = Future()
 
     def run() -> None:
         try:
-            results.append(work())
+            done.set_result(work())
         except BaseException as error:
-            errors.append(error)
+            done.set_exception(error)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.1)
-    if errors:
-        raise errors[0]
-    return results[0]
+    threading.Thread(target=run, daemon=True).start()
+    while not wait([done], timeout=0.1).done:
+        pass
+    return done.result()
 
 
 def posteriors(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -75,8 +75,9 @@ class CountNode(GaussianNode):
     """
 
     @classmethod
-    def of(cls, finite_parents: tuple[int, ...], rates: Array) -> CountNode:
-        return cls(finite_parents, (), rates, np.zeros((*rates.shape, 0)), np.maximum(rates, NO_VARIANCE))
+    def of(cls, finite_parents: tuple[int, ...], means: Array, variances: Array | None = None, *rest: Any) -> Self:
+        spread = np.maximum(means if variances is None else variances, NO_VARIANCE)
+        return cls(finite_parents, (), means, np.zeros((*means.shape, 0)), spread, *rest)
 
     @property
     def rates(self) -> Array:
@@ -98,10 +99,6 @@ class DensityNode(CountNode):
     """A number of any distribution whose value is known before: all that is held of p(n | u) is its logarithm at that value. It
     must be observed, or barren."""
 
-    @classmethod
-    def of(cls, finite_parents: tuple[int, ...], logs: Array) -> DensityNode:
-        return cls(finite_parents, (), logs, np.zeros((*logs.shape, 0)), np.ones(logs.shape))
-
     @property
     def never_zero(self) -> bool:
         return bool((self.intercept > -np.inf).all())
@@ -116,12 +113,6 @@ class DistributionNode(CountNode):
     """A number of any distribution given finite variables: its means and variances, and ln p of values in some configurations."""
 
     log_prob: Callable[[Ints, Array], Array]
-
-    @classmethod
-    def of(  # type: ignore[override]
-        cls, finite_parents: tuple[int, ...], means: Array, variances: Array, log_prob: Callable[[Ints, Array], Array]
-    ) -> DistributionNode:
-        return cls(finite_parents, (), means, np.zeros((*means.shape, 0)), np.maximum(variances, NO_VARIANCE), log_prob)
 
     @property
     def never_zero(self) -> bool:

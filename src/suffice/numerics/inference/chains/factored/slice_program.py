@@ -57,14 +57,7 @@ class SliceProgram:
     @staticmethod
     @lru_cache(maxsize=256)
     def of(sizes: tuple[int, ...], old: Scope, kept: Scope, factors: tuple[Scope, ...]) -> SliceProgram:
-        """The program of a step.
-
-        >>> two_chains = SliceProgram.of((3, 3, 3, 3), (1, 3), (0, 2), ((1, 0), (3, 2), (0, 2)))
-        >>> [(op.left, op.right, op.out, op.summed) for op in two_chains.operations]
-        [(0, 2, (1, 2), 3), (4, 1, (0, 2), 1), (5, 3, (0, 2), -1)]
-        >>> two_chains.cost, two_chains.largest, two_chains.widest
-        (63, 9, 27)
-        """
+        """The program of a step."""
         making = _Making(sizes, [old, *factors])
         left = [v for v in range(len(sizes)) if v not in kept]
         while left:  # that first whose product of all tables that have it is smallest

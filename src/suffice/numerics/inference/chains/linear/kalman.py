@@ -33,24 +33,6 @@ class StepPattern(NamedTuple):
     head: int
 
 
-def patterns(starts: Ints, codes: Ints, missing: npt.NDArray[np.bool_]) -> list[StepPattern]:
-    """All sequences, steps[starts[s]:starts[s + 1]] those of s, by their patterns: steps of one code whose same cells are missing
-    are alike."""
-    keys, lengths = _keys(codes, missing), np.diff(starts)
-    change = np.zeros(len(keys), np.int64)
-    within = np.arange(len(keys)) - np.repeat(starts[:-1], lengths)
-    change[1:] = np.where(keys[1:] != keys[:-1], within[1:], 0)
-    heads = np.maximum.reduceat(change, starts[:-1]) if len(lengths) else change
-    alike: dict[bytes, list[int]] = {}
-    for s, (start, head) in enumerate(zip(starts.tolist(), heads.tolist(), strict=False)):
-        alike.setdefault(keys[start : start + head + 1].tobytes(), []).append(s)
-    found = []
-    for members in alike.values():
-        ordered = np.array(members)[np.argsort(-lengths[members], kind="stable")]
-        found.append(StepPattern(ordered, int(starts[ordered[0]]), int(heads[ordered[0]])))
-    return found
-
-
 def _keys(keys: Ints, missing: npt.NDArray[np.bool_]) -> Ints:
     """Numbers that are equal where codes and missing cells of two steps are."""
     if not missing.any():
@@ -81,30 +63,6 @@ class Beginnings(NamedTuple):
     Q: Array
     entries: Array
     precision: Array
-
-
-def beginnings(steps: LinearSteps) -> Beginnings:
-    """All vectors of steps: units where a coordinate has no prior, and roots of a vague prior. What is left has some variance:
-    flat is flat, and exact outputs then have a variance as well."""
-    Q, m, diffuse = steps.Q.copy(), steps.m, steps.diffuse
-    Q[diffuse[:, :, None] | diffuse[:, None]] = 0.0
-    first, size = ~steps.F.any(axis=(1, 2)), np.diagonal(Q, axis1=1, axis2=2)
-    noise = max(steps.R.max(initial=0.0), size[~first].max(initial=0.0)) or 1.0
-    vectors = []
-    for code in np.flatnonzero(first & (size.max(axis=1, initial=0.0) > VAGUE * noise)):
-        if steps.comes_once(int(code)):
-            kept = KEPT * noise / size[code].max()
-            values, directions = np.linalg.eigh(Q[code])
-            roots = directions.T * np.sqrt((1.0 - kept) * values.clip(0.0))[:, None]
-            vectors += [(code, root, 1.0) for root in roots[values > 0.0]]
-            Q[code] *= kept
-    for code, i in np.argwhere(diffuse):
-        Q[code, i, i] = KEPT * noise
-        vectors.append((code, np.eye(m)[i], 0.0))
-    entries = np.zeros((len(Q), len(vectors), m))
-    for q, (code, vector, _) in enumerate(vectors):
-        entries[code, q] = vector
-    return Beginnings(Q, entries, np.array([x[2] for x in vectors], np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +124,27 @@ class LinearSteps:
 
     @cached_property
     def begin(self) -> Beginnings:
-        """Where the values come from that sequences start from."""
-        return beginnings(self)
+        """Where the values come from that sequences start from: units where a coordinate has no prior, and roots of a vague
+        prior. What is left has some variance: flat is flat, and exact outputs then have a variance as well."""
+        Q, m, diffuse = self.Q.copy(), self.m, self.diffuse
+        Q[diffuse[:, :, None] | diffuse[:, None]] = 0.0
+        first, size = ~self.F.any(axis=(1, 2)), np.diagonal(Q, axis1=1, axis2=2)
+        noise = max(self.R.max(initial=0.0), size[~first].max(initial=0.0)) or 1.0
+        vectors = []
+        for code in np.flatnonzero(first & (size.max(axis=1, initial=0.0) > VAGUE * noise)):
+            if self.comes_once(int(code)):
+                kept = KEPT * noise / size[code].max()
+                values, directions = np.linalg.eigh(Q[code])
+                roots = directions.T * np.sqrt((1.0 - kept) * values.clip(0.0))[:, None]
+                vectors += [(code, root, 1.0) for root in roots[values > 0.0]]
+                Q[code] *= kept
+        for code, i in np.argwhere(diffuse):
+            Q[code, i, i] = KEPT * noise
+            vectors.append((code, np.eye(m)[i], 0.0))
+        entries = np.zeros((len(Q), len(vectors), m))
+        for q, (code, vector, _) in enumerate(vectors):
+            entries[code, q] = vector
+        return Beginnings(Q, entries, np.array([x[2] for x in vectors], np.float64))
 
     @cached_property
     def model(self) -> tuple[Any, ...]:
@@ -181,9 +158,22 @@ class LinearSteps:
 
     @cached_property
     def patterns(self) -> list[StepPattern]:
-        """Sequences with the same covariances together."""
-        codes = self.codes.astype(np.int64) * len(self.H) + self.output_codes
-        return patterns(self.starts, codes, np.isnan(self.y))
+        """All sequences by their patterns, those with the same covariances together: steps of one code whose same cells are
+        missing are alike."""
+        codes, starts, lengths = self.codes.astype(np.int64) * len(self.H) + self.output_codes, self.starts, self.lengths
+        keys = _keys(codes, np.isnan(self.y))
+        change = np.zeros(len(keys), np.int64)
+        within = np.arange(len(keys)) - np.repeat(starts[:-1], lengths)
+        change[1:] = np.where(keys[1:] != keys[:-1], within[1:], 0)
+        heads = np.maximum.reduceat(change, starts[:-1]) if len(lengths) else change
+        alike: dict[bytes, list[int]] = {}
+        for s, (start, head) in enumerate(zip(starts.tolist(), heads.tolist(), strict=False)):
+            alike.setdefault(keys[start : start + head + 1].tobytes(), []).append(s)
+        found = []
+        for members in alike.values():
+            ordered = np.array(members)[np.argsort(-lengths[members], kind="stable")]
+            found.append(StepPattern(ordered, int(starts[ordered[0]]), int(heads[ordered[0]])))
+        return found
 
     def like(self, pattern: StepPattern, lengths: Ints) -> LinearSteps:
         """Sequences of a pattern, as long as asked for, whose outputs are 0 where they are not missing, and means 0."""

@@ -12,18 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from suffice.numerics.inference.chains.linear.kalman import (
-    Array,
-    Innovations,
-    Ints,
-    LinearSteps,
-    StepPattern,
-    Wanted,
-    filter_room,
-    flat_start,
-    no_innovations,
-    smooth_some,
-)
+from suffice.numerics.inference.chains.linear import kalman
+from suffice.numerics.inference.chains.linear.kalman import Array, Innovations, Ints, LinearSteps, StepPattern, Wanted
 
 SETTLED = 1e-13
 """The relative change, until it stops, at which a covariance is taken to stay."""
@@ -79,10 +69,10 @@ def steady_table(steps: LinearSteps, pattern: StepPattern) -> SteadyTable | None
     if 2 * distinct.sum() > lengths.sum():
         return None
     like = steps.like(pattern, distinct)  # sequences without data, smoothed
-    found, wanted = no_innovations(like), Wanted.of(like, lagged=True)
-    smooth_some(like, np.arange(len(distinct)), wanted, found)
+    found, wanted = kalman.no_innovations(like), Wanted.of(like, lagged=True)
+    kalman.smooth_some(like, np.arange(len(distinct)), wanted, found)
     own = steps.begin.entries[like.codes[0]].any(axis=1)
-    if own.any() and np.any(flat_start(found.sums, steps.begin.precision).free[:, own]):
+    if own.any() and np.any(kalman.flat_start(found.sums, steps.begin.precision).free[:, own]):
         return None  # a direction of which nothing is ever known does not fade
     means, covariances, lagged = wanted[:3]
     J = found.sums[:, 1:, 1:]
@@ -95,7 +85,7 @@ def _steady_gains(steps: LinearSteps, pattern: StepPattern, lengths: Ints) -> Ga
     longest, n = int(lengths[0]), min(int(lengths[0]), pattern.head + 64)
     while True:
         like = steps.like(pattern, np.array([n]))
-        room = filter_room(like)
+        room = kalman.filter_room(like)
         settled = _first_steady_step(room[2], pattern.head)
         if settled < n - 1 or n == longest:
             break
