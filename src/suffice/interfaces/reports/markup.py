@@ -88,14 +88,12 @@ class Row:
     """
 
     def __init__(self, *cells: Content | tuple[Content, str], names: Sequence[str] = (), id: str = "", class_: str = "") -> None:
-        self.cells, self.names, self.id, self.class_ = cells, names, id, class_
+        self.cells = [cell if isinstance(cell, tuple) else (cell, "") for cell in cells]
+        self.names, self.id, self.class_ = names, id, class_
 
     def html(self, headings: int) -> Html:
         """The row, whose first cells are headings."""
-        cells = [
-            _cell(c[0] if isinstance(c, tuple) else c, c[1] if isinstance(c, tuple) else "", heading=i < headings)
-            for i, c in enumerate(self.cells)
-        ]
+        cells = [_cell(content, class_, heading=i < headings) for i, (content, class_) in enumerate(self.cells)]
         return element("tr", *cells, **found_by(self.names), id=self.id or None, class_=self.class_ or None)
 
 

@@ -7,20 +7,7 @@ from typing import Any
 
 from suffice.basis import VERSION
 from suffice.errors import SufficeError, quantity
-from suffice.interfaces.reports.markup import (
-    Content,
-    Html,
-    Row,
-    bullets,
-    cut_note,
-    element,
-    facts,
-    join,
-    name,
-    number,
-    paragraph,
-    table,
-)
+from suffice.interfaces.reports.markup import Content, Html, Row, bullets, cut_note, element, facts, join, name, paragraph, table
 from suffice.interfaces.reports.subject import Subject
 from suffice.recipes.missing.missingness import missingness
 
@@ -46,7 +33,7 @@ def origin_section(subject: Subject, rows: Any, source: str, command: str, notes
         "score of the search": "" if problem is None else repr(problem.score),
         "method of the search": "" if subject.found is None else repr(subject.found.method),
         "constraints": "" if problem is None else "none" if problem.constraints is None else repr(problem.constraints),
-        "seed of the search": "" if problem is None else number(problem.seed),
+        "seed of the search": "" if problem is None else problem.seed,
         "rows of this report": _rows(subject, rows, source),
         "command": element("code", command) if command else "",
         "version": f"Suffice {VERSION}",
