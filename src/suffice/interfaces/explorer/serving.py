@@ -108,11 +108,9 @@ def _model(shelf: Shelf, model: Any, name: str) -> HeldModel:
     from suffice.formats.registry import NAMES
 
     text = str(model)
-    return (
-        bundled_model(shelf, text)
-        if text in NAMES and not Path(text).exists()
-        else read_model(shelf, Path(text), Path(text).name, text)
-    )
+    if text in NAMES and not Path(text).exists():
+        return bundled_model(shelf, text)
+    return read_model(shelf, Path(text), Path(text).name, text)
 
 
 def _require() -> Any:

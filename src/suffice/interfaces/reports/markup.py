@@ -202,17 +202,14 @@ class _Frame:
         few = 8 if self.width > 300 else 2
         across = ticks(x0, x1, few)
         down = ticks(y0, y1, 6 if self.width > 300 else 2)
-        close = y1 - y0 < 1e-3 * max(abs(y0), abs(y1))
+        floor, close = self.height - BELOW, y1 - y0 < 1e-3 * max(abs(y0), abs(y1))
         marks = [f'<path class="grid" d="M{self.left:.1f} {self.y(v):.1f}H{self.width - ROOM:.1f}"/>' for v in down]
         marks += [
             f'<text x="{self.left - 6:.1f}" y="{self.y(v) + 4:.1f}" text-anchor="end">{_tick(v, close)}</text>' for v in down
         ]
-        marks += [
-            f'<text x="{self.x(v):.1f}" y="{self.height - BELOW + 16:.1f}" text-anchor="middle">{_tick(v, False)}</text>'
-            for v in across
-        ]
-        axis = f'<path class="axis" d="M{self.left:.1f} {ROOM:.1f}V{self.height - BELOW:.1f}H{self.width - ROOM:.1f}"/>'
-        middle = (self.height - BELOW + ROOM) / 2
+        marks += [f'<text x="{self.x(v):.1f}" y="{floor + 16:.1f}" text-anchor="middle">{_tick(v, False)}</text>' for v in across]
+        axis = f'<path class="axis" d="M{self.left:.1f} {ROOM:.1f}V{floor:.1f}H{self.width - ROOM:.1f}"/>'
+        middle = (floor + ROOM) / 2
         names = (
             f'<text x="{(self.left + self.width - ROOM) / 2:.1f}" y="{self.height - 6:.1f}" text-anchor="middle">{text(x)}</text>'
             f'<text transform="translate(12 {middle:.1f}) rotate(-90)" text-anchor="middle">{text(y)}</text>'
