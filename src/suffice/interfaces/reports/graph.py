@@ -146,9 +146,8 @@ def _figure(picture: Picture, links: Mapping[Any, str]) -> Html:
     drawn = picture.svg(links)
     width = float(drawn.partition('width="')[2].partition('"')[0])
     svg = Html(drawn.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1))
-    size = Html(
-        f'<input type="checkbox" id="fit"{" checked" if width <= WHOLE_PAGE else ""}><label for="fit">fit to the page</label>'
-    )
+    checked = " checked" if width <= WHOLE_PAGE else ""
+    size = Html(f'<input type="checkbox" id="fit"{checked}><label for="fit">fit to the page</label>')
     words = f"{quantity(n, 'node')}, {quantity(m, 'edge')}. Each leads to what is said of it; point at one, or move there by Tab."
     frame = element("div", svg, class_="graph", tabindex=0, role="region", aria_label="the graph")
     panel = element("div", id="why", class_="panel", role="status", hidden=True)

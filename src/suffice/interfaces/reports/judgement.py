@@ -163,15 +163,10 @@ def _table(judgement: PredictionQuality, links: dict[str, str]) -> Html:
     rows = []
     for c in judgement.nodes:
         state = c.of(None)
-        area = c.roc[state].area
-        rows.append(
-            Row(
-                name(c.target.name, links.get(c.target.name, "")),
-                *((f"{x:.4f}".replace("-", "−"), "n") for x in (c.log_score, c.brier, calibration_error(c))),
-                join([f"{area:.4f} ", element("small", name(state, letters=24))]) if area == area else "–",
-                names=[c.target.name],
-            )
-        )
+        area, node = c.roc[state].area, c.target.name
+        numbers = [(f"{x:.4f}".replace("-", "−"), "n") for x in (c.log_score, c.brier, calibration_error(c))]
+        below = join([f"{area:.4f} ", element("small", name(state, letters=24))]) if area == area else "–"
+        rows.append(Row(name(node, links.get(node, "")), *numbers, below, names=[node]))
     return table(["node", "log score", "Brier score", "calibration error", "area below ROC, of the state"], rows, "Predictions")
 
 
