@@ -26,8 +26,6 @@ from suffice.statistics import Request, Statistics
 if TYPE_CHECKING:
     from suffice.basis.argument_types import SeedLike, VariablesLike
 
-__all__ = ["Data", "Schema"]
-
 MAX_BYTES = 2**31
 """Distinct rows and their weights take no more memory than this, unless another limit is given."""
 
