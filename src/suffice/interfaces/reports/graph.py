@@ -74,10 +74,8 @@ def _explanations(found: Any, edges: Mapping[Pair, float]) -> dict[Pair, tuple[t
 
 def _judged_graph(subject: Subject, rows: Any) -> tuple[Found | None, str]:
     """The graph of a network as a search would have found it, and where its numbers come from; or why there are none."""
-    if not subject.is_directed:
-        return None, ""
     bn, seen = subject.model, rows
-    if not bn.dag.edges:
+    if not subject.is_directed or not bn.dag.edges:
         return None, ""
     if len(bn.dag.edges) > MOST_LOSSES:
         return None, f"no strengths of more than {MOST_LOSSES:,} edges"

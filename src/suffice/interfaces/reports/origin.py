@@ -48,12 +48,9 @@ def _rows(subject: Subject, rows: Any, source: str) -> str:
         return "none"
     weight = f", weight {rows.weight:,.10g}" if rows.weighted else ""
     own = f"{quantity(rows.n_rows, 'row')}{weight} of {quantity(len(rows.columns), 'column')}{f', {source}' if source else ''}"
-    match fitted_from(subject.model, rows):
-        case True:
-            return f"{own}; the model was fitted from rows with the same statistics"
-        case False:
-            return f"{own}; the model was fitted from other rows"
-    return own
+    same = fitted_from(subject.model, rows)
+    which = "rows with the same statistics" if same else "other rows"
+    return own if same is None else f"{own}; the model was fitted from {which}"
 
 
 def fitted_from(model: Any, rows: Any) -> bool | None:
