@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from types import TracebackType
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -179,7 +178,7 @@ class Memory(AbstractContextManager["Memory"]):
     def finish(self) -> None:
         """The run came to its end, and nothing of it need be remembered."""
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         """The run ends; if it was stopped, what it remembers is kept."""
 
 

@@ -28,7 +28,6 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -237,7 +236,7 @@ class Checkpoint(Memory):
         self._journal = Journal(self.place, [])
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._journal is not None and self._journal.has_news:
             self._write()
         self._journal = None
