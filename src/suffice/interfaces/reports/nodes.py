@@ -191,8 +191,7 @@ def _article(model: Any, node: str, links: Links, belief: str, budget: int) -> H
         lines.append(join(["marginal: ", element("bdi", belief)]))
     if cpd._kind():
         lines.append(cpd._kind())
-    unseen = int(np.asarray(cpd.unsupported).sum())
-    if unseen:
+    if unseen := int(np.asarray(cpd.unsupported).sum()):
         lines.append(f"{unseen:,} of {quantity(cpd.unsupported.size, 'configuration')} of its parents had no row")
     shown = [paragraph(line) for line in lines]
     place = links[node].removeprefix("#") if node in links else None
