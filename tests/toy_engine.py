@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from suffice.engines import Data, Sum
 from suffice.engines.encoding.sources import Options, checked_words
-from suffice.engines.partitions.partitions import Partitions, Raw, cause_of
+from suffice.engines.partitions.partitions import Partitions, Raw
 from suffice.engines.views.sample import Distinct, Sample
+from suffice.errors import DataError, SufficeError
 
 
 @cache
@@ -39,8 +40,10 @@ def run(message: bytes, blocks: list[Raw]) -> bytes:
     """In the other process: the work on a partition."""
     try:
         return pickle.dumps(pickle.loads(message)(blocks))
-    except Exception as error:
-        return pickle.dumps(cause_of(error))
+    except SufficeError as error:
+        return pickle.dumps(error)
+    except Exception as error:  # its cause in words of ours, not those of the process it happened in
+        return pickle.dumps(DataError(f"a step failed: {type(error).__name__}: {error}"))
 
 
 class Toy(Partitions):

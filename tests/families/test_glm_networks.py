@@ -19,7 +19,8 @@ from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.regressions.logistic import Logistic, ProportionalOdds
 from suffice.families.regressions.regression_cpd import RegressionCpd
-from suffice.formats.json.model import read, write
+from suffice.formats.json.model import write
+from suffice.formats.registry import model_in
 from suffice.models.parts.closed_forms import as_closed_form
 
 Z, Y, U = sf.Finite("z", ["a", "b"]), sf.Finite("y", ["p", "q", "r"]), sf.Finite("u", ["no", "yes"])
@@ -510,7 +511,7 @@ def test_damaged_files(fitted: Any, change: Any, message: str) -> None:
     d = json.loads(write(fitted[0]))
     change(d["cpds"]["g"])
     with pytest.raises(sf.SufficeError, match=message):
-        read(json.dumps(d))
+        model_in(json.dumps(d), ".json")
 
 
 def test_other_formats(tmp_path: Any) -> None:

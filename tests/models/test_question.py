@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from suffice.errors import ModelError
-from suffice.interfaces.cli.question import WrittenQuestion, read_evidence, read_question, read_settings
+from suffice.interfaces.cli.question import WrittenQuestion, read_question, read_settings
 
 
 @pytest.mark.parametrize(
@@ -34,13 +36,13 @@ def test_what_is_understood(text, question) -> None:
 
 @pytest.mark.parametrize("text", ["c=x, d=y", "| c=x, d=y", "P(c=x, d=y)", "P(| c=x, d=y)"])
 def test_evidence_alone(text) -> None:
-    assert read_evidence(text) == WrittenQuestion((), {}, {"c": "x", "d": "y"})
+    assert read_question(text, evidence_alone=True) == WrittenQuestion((), {}, {"c": "x", "d": "y"})
 
 
 def test_targets_before_evidence_stay_targets() -> None:
     for text in ("P(a, b | c=x)", "a", "", "a=x | b=y", "P(a)"):
-        assert read_evidence(text) == read_question(text)
-    assert read_evidence("c=[1, 2]").given == {"c": (1.0, 2.0)}
+        assert read_question(text, evidence_alone=True) == read_question(text)
+    assert read_question("c=[1, 2]", evidence_alone=True).given == {"c": (1.0, 2.0)}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def _check(refusal: str) -> None:
 
 @given(st.text(alphabet="Pa1 ,|=()[]\"'\\\n", max_size=30))
 def test_any_text_is_understood_or_refused(text) -> None:
-    for reader in (read_question, read_evidence, lambda t: read_settings(t, "--do")):
+    for reader in (read_question, partial(read_question, evidence_alone=True), lambda t: read_settings(t, "--do")):
         try:
             reader(text)
         except ModelError as error:

@@ -214,7 +214,7 @@ def test_no_rows(session: Any) -> None:
 
 def test_a_worker_of_another_version_is_refused(session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = on_spark(session, tmp_path, some(HOLED, "a"))
-    monkeypatch.setattr(engine, "package_version", lambda: "9.9")
+    monkeypatch.setattr(engine.workers, "package_version", lambda: "9.9")
     with pytest.raises(DataError, match=r"a worker has version .* of suffice, and the driver 9\.9"):
         data.schema  # noqa: B018
 

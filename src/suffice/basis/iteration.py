@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from types import TracebackType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,8 @@ T = TypeVar("T")
 V = TypeVar("V")
 Packed = tuple[Any, tuple[npt.NDArray[Any], ...]]
 """A value as a JSON document and arrays."""
+Pack: TypeAlias = Callable[[V], Packed]
+Load: TypeAlias = Callable[[Packed], V]
 M = TypeVar("M", covariant=True)
 
 
@@ -161,13 +162,7 @@ def with_numbers(like: Any, numbers: Iterator[Array]) -> Any:
 class Memory(AbstractContextManager["Memory"]):
     """What a run remembers of its steps should it be killed: nothing. A checkpoint remembers (`engines.checkpoints`)."""
 
-    def answer(
-        self,
-        label: list[Any],
-        make: Callable[[], V],
-        pack: Callable[[V], Packed] = pack_arrays,
-        unpack: Callable[[Packed], V] = unpack_arrays,
-    ) -> V:
+    def answer(self, label: list[Any], make: Callable[[], V], pack: Pack[V] = pack_arrays, unpack: Load[V] = unpack_arrays) -> V:
         """The answer of a costly step: what it was in a run before this one, or else what is made now. The label says what was
         asked, in numbers and words; steps come in the same order in every run."""
         return make()
@@ -183,7 +178,7 @@ class Memory(AbstractContextManager["Memory"]):
     def finish(self) -> None:
         """The run came to its end, and nothing of it need be remembered."""
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         """The run ends; if it was stopped, what it remembers is kept."""
 
 

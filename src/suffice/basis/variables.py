@@ -100,23 +100,28 @@ class Finite:
 
 
 @dataclass(frozen=True)
-class Real:
+class NumberVariable:
+    """A variable whose cells are numbers."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        _name(self.name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class Real(NumberVariable):
     """A real-valued variable.
 
     >>> Real("height")
     Real('height')
     """
 
-    name: str
     family: ClassVar[Any] = None
     word: ClassVar[str] = "real"
     """What it is called where the kinds of columns are listed."""
-
-    def __post_init__(self) -> None:
-        _name(self.name)
-
-    def __repr__(self) -> str:
-        return f"Real({self.name!r})"
 
 
 class NotNormal:
@@ -128,39 +133,27 @@ class NotNormal:
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class Count(NotNormal):
+class Count(NumberVariable, NotNormal):
     """A whole number from 0 up. As a parent it is a number; as a child it needs a family for counts.
 
     >>> Count("visits")
     Count('visits')
     """
 
-    name: str
     family: ClassVar[Any] = None
     word: ClassVar[str] = "count"
     """What it is called where the kinds of columns are listed."""
-
-    def __post_init__(self) -> None:
-        _name(self.name)
 
     @property
     def whole(self) -> bool:
         return True
 
-    def __repr__(self) -> str:
-        return f"Count({self.name!r})"
-
 
 @dataclass(frozen=True)
-class Distributed(NotNormal):
+class Distributed(NumberVariable, NotNormal):
     """A number whose node is of a chosen family: what `families={"wait": Gamma()}` makes of the column `wait`."""
 
-    name: str
     family: Any
-
-    def __post_init__(self) -> None:
-        _name(self.name)
 
     @property
     def whole(self) -> bool:

@@ -28,12 +28,11 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from suffice.basis.iteration import Memory, OutOfTime, Packed, pack_arrays, unpack_arrays
+from suffice.basis.iteration import Load, Memory, OutOfTime, Pack, Packed, pack_arrays, unpack_arrays
 from suffice.basis.output.files import replacing
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
@@ -76,13 +75,7 @@ class Journal(Memory):
         self._state: Callable[[], Packed] | None = None
         self._has_files = place.is_dir()
 
-    def answer(
-        self,
-        label: list[Any],
-        make: Callable[[], V],
-        pack: Callable[[V], Packed] = pack_arrays,
-        unpack: Callable[[Packed], V] = unpack_arrays,
-    ) -> V:
+    def answer(self, label: list[Any], make: Callable[[], V], pack: Pack[V] = pack_arrays, unpack: Load[V] = unpack_arrays) -> V:
         if self._asked is not None:
             return self._inner.answer(label, make, pack, unpack)
         known = self._recall(label)
@@ -243,18 +236,12 @@ class Checkpoint(Memory):
         self._journal = Journal(self.place, [])
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._journal is not None and self._journal.has_news:
             self._write()
         self._journal = None
 
-    def answer(
-        self,
-        label: list[Any],
-        make: Callable[[], V],
-        pack: Callable[[V], Packed] = pack_arrays,
-        unpack: Callable[[Packed], V] = unpack_arrays,
-    ) -> V:
+    def answer(self, label: list[Any], make: Callable[[], V], pack: Pack[V] = pack_arrays, unpack: Load[V] = unpack_arrays) -> V:
         if self._journal is None:
             return make()
         try:

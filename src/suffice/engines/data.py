@@ -26,8 +26,6 @@ from suffice.statistics import Request, Statistics
 if TYPE_CHECKING:
     from suffice.basis.argument_types import SeedLike, VariablesLike
 
-__all__ = ["Data", "Schema"]
-
 MAX_BYTES = 2**31
 """Distinct rows and their weights take no more memory than this, unless another limit is given."""
 
@@ -85,8 +83,7 @@ class Data:
     def _look(self) -> tuple[int, dict[str, Seen], dict[str, Any]]:
         """The number of rows, what was found in each column, and a summary of its values."""
         known = self.known
-        lacking = [n for n in self.columns if n not in self.engine.summaries]
-        if lacking:
+        if lacking := [n for n in self.columns if n not in self.engine.summaries]:
             sizes = {n: v.n_states if isinstance(v := known.variables[n], Finite) else None for n in lacking}
             found = self.engine.fold(Summarise(sizes), lacking, what="counting values")
             self.engine.summaries = {**self.engine.summaries, **found}

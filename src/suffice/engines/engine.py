@@ -119,8 +119,7 @@ class Engine:
         for name, n in missing.items():
             if n == n_rows:
                 raise MissingCells(f"the column {name!r} has no values at all: every cell is missing")
-        found = [f"{name!r} {n:,}" for name, n in missing.items() if n]
-        if found:
+        if found := [f"{name!r} {n:,}" for name, n in missing.items() if n]:
             raise MissingCells(
                 f"there are missing cells ({listing(found, style='str')}, of {quantity(n_rows, 'row')}), and counting needs "
                 "complete rows; no row is ever dropped: fit and em learn from incomplete rows, and learn does"

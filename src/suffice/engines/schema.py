@@ -48,10 +48,8 @@ class Summarise(Step[dict[str, "Array | NumberSummary"]]):
     def of(self, block: Block) -> dict[str, Array | NumberSummary]:
         found: dict[str, Array | NumberSummary] = {}
         for name, size in self.sizes.items():
-            cells = block.columns[name]
-            found[name] = (
-                NumberSummary.of(cells) if size is None else np.bincount(cells[~is_missing(cells)], minlength=size)[:size]
-            )
+            there = block.columns[name][~is_missing(block.columns[name])]
+            found[name] = NumberSummary.of(there) if size is None else np.bincount(there, minlength=size)[:size]
         return found
 
 

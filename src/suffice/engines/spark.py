@@ -27,21 +27,9 @@ from suffice.basis.blas import one_blas_thread
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import Options, Source
 from suffice.engines.engine import ROWS, Engine, Sum, T, View
+from suffice.engines.partitions import workers
 from suffice.engines.partitions.partitions import Partitions, PartitionWork
-from suffice.engines.partitions.workers import (
-    HeldBlocks,
-    Job,
-    Piece,
-    add_answers,
-    deal_out,
-    package_version,
-    plain_errors,
-    remove_here,
-    row_groups,
-    tables,
-    text_files,
-    unwrap,
-)
+from suffice.engines.partitions.workers import HeldBlocks, Piece
 from suffice.engines.reading.files import Delimited, Parquet
 from suffice.engines.scan import Backend
 from suffice.engines.views.views import Viewed
@@ -120,12 +108,12 @@ class Spark(Backend):
     def of_files(self, source: Source, options: Options) -> SparkRows:
         """The rows of Parquet or text files, under paths that the workers reach."""
         if isinstance(source, Parquet):
-            pieces: tuple[Piece, ...] = row_groups(source, lambda _, path: str(path))
+            pieces: tuple[Piece, ...] = workers.row_groups(source, lambda _, path: str(path))
             return SparkRows(self, pieces, source.names, replace(options, loose=True))
         if isinstance(source, Delimited):
             for message in source.notes:
                 note(message)
-            return SparkRows(self, text_files(source), source.names, replace(options, decimal=source.decimal))
+            return SparkRows(self, workers.text_files(source), source.names, replace(options, decimal=source.decimal))
         raise DataError("workers of Spark read Parquet and text files; of other rows, give a frame of Spark")
 
     def of_frame(self, frame: Any, options: Options) -> SparkRows:
@@ -133,10 +121,10 @@ class Spark(Backend):
         if frame.isStreaming:
             raise DataError("a streaming frame never ends: give the rows of one batch, as foreachBatch hands them over")
         folder = self.folder()
-        with plain_errors("the rows of the frame cannot be written"):
+        with workers.plain_errors("the rows of the frame cannot be written"):
             self.interruptible(lambda: frame.write.mode("error").parquet(f"file:{folder}"))
         source = Parquet(sorted(folder.glob("*.parquet")))
-        pieces = row_groups(source, lambda i, _: f"partition {i + 1}")
+        pieces = workers.row_groups(source, lambda i, _: f"partition {i + 1}")
         rows = SparkRows(self, pieces, source.names, replace(options, loose=True))
         weakref.finalize(rows.pieces[0] if rows.pieces else rows, shutil.rmtree, folder, ignore_errors=True)
         return rows
@@ -165,20 +153,21 @@ class Spark(Backend):
 
     def _remove_there(self, folder: Path) -> None:
         with suppress(Exception):  # a session that was stopped
-            self.context.parallelize(range(self.n_tasks), self.n_tasks).foreach(lambda _: remove_here(folder))
+            self.context.parallelize(range(self.n_tasks), self.n_tasks).foreach(lambda _: workers.remove_here(folder))
 
     def run(self, tasks: Sequence[Any], work: Callable[[Any], T]) -> list[T]:
         """What some work gives for each task."""
-        with plain_errors("the work on a partition failed"):
-            return [unwrap(answer) for answer in self.interruptible(lambda: self._answers(tasks, work).collect())]
+        with workers.plain_errors("the work on a partition failed"):
+            return [workers.unwrap(answer) for answer in self.interruptible(lambda: self._answers(tasks, work).collect())]
 
     def sum(self, tasks: Sequence[Any], work: Callable[[Any], Sum[T]]) -> Sum[T]:
         """The sum of what some work gives, added up by the workers where it is large."""
         first = self.run(tasks[:1], work) if len(tasks) > FEW else []
         left = tasks[len(first) :]
         if first and len(left) * len(pickle.dumps(first[0])) > MOST:
-            with plain_errors("the work on a partition failed"):
-                first.append(unwrap(self.interruptible(lambda: self._answers(left, work).treeReduce(add_answers, depth=2))))
+            with workers.plain_errors("the work on a partition failed"):
+                added = self.interruptible(lambda: self._answers(left, work).treeReduce(workers.add_answers, depth=2))
+                first.append(workers.unwrap(added))
         else:
             first += self.run(left, work)
         total: Sum[T] = Sum()
@@ -190,7 +179,7 @@ class Spark(Backend):
         from pyspark import cloudpickle
 
         # what was written at a prompt travels, too
-        job = Job(cloudpickle.dumps(work), package_version())
+        job = workers.Job(cloudpickle.dumps(work), workers.package_version())
         return self.context.parallelize(tasks, max(1, len(tasks))).map(job)
 
     def interruptible(self, call: Callable[[], T]) -> T:
@@ -246,7 +235,7 @@ def start_session(master: str) -> Any:
         builder = builder.config(name, value)
     if master.startswith("local"):
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
-    with plain_errors(f"Spark does not start at {master!r}"):
+    with workers.plain_errors(f"Spark does not start at {master!r}"):
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
@@ -270,7 +259,7 @@ class SparkWork:
     @one_blas_thread
     def __call__(self, task: SparkTask) -> Any:
         if self.blocks is None:
-            return self.work(tables(task.pieces, self.work.reader.columns))
+            return self.work(workers.tables(task.pieces, self.work.reader.columns))
         return self.work.step(self.blocks.of(task.number, task.pieces, self.work.reader.names))
 
 
@@ -290,7 +279,7 @@ class SparkRows(Partitions):
     ) -> None:
         super().__init__(names, options)
         self.spark, self.pieces, self.columns, self.blocks = spark, pieces, tuple(names), blocks
-        self.tasks = [SparkTask(i, part) for i, part in enumerate(deal_out(pieces, spark.n_tasks))]
+        self.tasks = [SparkTask(i, part) for i, part in enumerate(workers.deal_out(pieces, spark.n_tasks))]
         self.sums_at_once = min(len(self.tasks), FEW)
 
     def again(self, options: Options) -> SparkRows:

@@ -120,7 +120,7 @@ def _read_bif_block(tokens: Tokens, at: int, variables: dict[str, Finite], codes
         elif tokens.accept("default"):
             block.read_default()
         elif _FUNCTION.match(tokens.word):
-            raise tokens.error(f"variable {show(block.child.name)} is given by a function; only tables can be read_bif")
+            raise tokens.error(f"variable {show(block.child.name)} is given by a function; only tables can be read")
         elif not _properties(tokens, ("(", "table", "default", "}")):
             raise tokens.unexpected_token("a row, 'table', 'default' or '}'")
     return block.definition(child_first=True)
@@ -154,7 +154,7 @@ def read_dsc(text: str) -> FiniteNetwork:
         elif tokens.accept("properties"):
             tokens.until("}")
         elif tokens.word in ("decision", "utility"):
-            raise tokens.error(f"the file has a {tokens.word} node: influence diagrams cannot be read_dsc")
+            raise tokens.error(f"the file has a {tokens.word} node: influence diagrams cannot be read")
         else:
             raise tokens.unexpected_token("'node' or 'probability'")
     codes = cache(_by_number)
@@ -197,7 +197,7 @@ def _read_dsc_block(tokens: Tokens, at: int, variables: dict[str, Finite], codes
             tokens.expect(":")
             block.read_default()
         elif tokens.word in ("function", "_"):
-            raise tokens.error(f"variable {show(block.child.name)} is given by a function; only tables can be read_dsc")
+            raise tokens.error(f"variable {show(block.child.name)} is given by a function; only tables can be read")
         else:
             block.read_everything()
     return block.definition(child_first=False)
@@ -233,9 +233,7 @@ class ProbabilityBlock:
         if self.everything is not None and (self.row_at or self.default is not None):
             raise self.tokens.error(f"variable {show(self.child.name)} has both a table and rows", self.start)
         if self.everything is not None:
-            return Definition(
-                self.child.name, names, Numbers(self.everything, child_first), lambda _: self.tokens.line(self.start)
-            )
+            return Definition(self.child.name, names, Numbers(self.everything, child_first), lambda _: self.line(None))
         values = self.tokens.numbers(self.words, self.start)
         return Definition(self.child.name, names, Rows(list(self.row_at), values, self.default), self.line)
 

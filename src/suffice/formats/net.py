@@ -69,9 +69,9 @@ def read_net(text: str) -> FiniteNetwork:
             potentials.append(tokens.at)
             tokens.until("}")
         elif tokens.word in ("decision", "utility"):
-            raise tokens.error(f"the file has a {tokens.word} node: influence diagrams cannot be read_net")
+            raise tokens.error(f"the file has a {tokens.word} node: influence diagrams cannot be read")
         elif tokens.word in ("continuous", "function", "instance"):
-            raise tokens.error(f"the file has a {tokens.word} node: only discrete nodes can be read_net")
+            raise tokens.error(f"the file has a {tokens.word} node: only discrete nodes can be read")
         elif classes:
             tokens.name("an attribute of the class")
             tokens.expect("=")
@@ -125,7 +125,7 @@ def _read_potential(tokens: Tokens, at: int, variables: dict[str, Finite]) -> De
     sizes = [variable_of(variables, name, lambda: tokens.line(at)).n_states for name in (*parents, child)]
     attributes = _read_attributes(tokens)
     if "model_nodes" in attributes or "model_data" in attributes:
-        raise tokens.error(f"the potential of {show(child)} is given by a function; only tables can be read_net", at)
+        raise tokens.error(f"the potential of {show(child)} is given by a function; only tables can be read", at)
     if "data" not in attributes:
         return Definition(child, tuple(parents), Rows((), np.empty(0), np.ones(sizes[-1])), lambda _: tokens.line(at))
     start, words = attributes["data"]
@@ -196,11 +196,9 @@ def read_dsl(text: str) -> FiniteNetwork:
         at, words = node.attribute(tokens, "TYPE")
         kind = " ".join(words)
         if kind in _DECISIONS:
-            raise tokens.error(f"node {show(node.name)} is of type {kind}: influence diagrams cannot be read_dsl", at)
+            raise tokens.error(f"node {show(node.name)} is of type {kind}: influence diagrams cannot be read", at)
         if kind not in ("CPT", "TRUTHTABLE"):
-            raise tokens.error(
-                f"node {show(node.name)} is of type {show(kind)}; only tables (CPT, TRUTHTABLE) can be read_dsl", at
-            )
+            raise tokens.error(f"node {show(node.name)} is of type {show(kind)}; only tables (CPT, TRUTHTABLE) can be read", at)
         at, words = node.read_list(tokens, "NAMESTATES")
         declare(variables, node.name, tokens.names(words, at, "a state"), partial(tokens.line, node.at))
     return check_network(variables, [_definition(tokens, node, variables[node.name]) for node in nodes])

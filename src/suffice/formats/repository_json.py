@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from suffice.models.networks import BayesNet
 
 
-def read(text: str) -> tuple[BayesNet, tuple[str, ...]]:
-    """The network, and what its reader should be told about the file."""
+def read(content: dict[str, Any]) -> tuple[BayesNet, tuple[str, ...]]:
+    """The network of a file, and what its reader should be told about it."""
     from suffice.models.networks import BayesNet
 
-    content = parse_object(text)
     nodes = [_of_type(node, str, "a node") for node in _field(content, "nodes", list, "the file")]
     cpds = _field(content, "cpds", dict, "the file")
     if len(set(nodes)) < len(nodes):
@@ -119,12 +118,8 @@ def _finite_part(nodes: list[str], cpds: dict[str, Any], parents: dict[str, list
     for name in finite:
         if real := [p for p in parents[name] if p not in variables]:
             raise FormatError(f"the table of {show(name)} cannot have the real parent {show(real[0])}")
-    definitions = [
-        Definition(
-            name, tuple(parents[name]), Numbers(_probabilities(name, cpds[name], parents[name], variables)), lambda _: None
-        )
-        for name in finite
-    ]
+    numbers = {name: Numbers(_probabilities(name, cpds[name], parents[name], variables)) for name in finite}
+    definitions = [Definition(name, tuple(parents[name]), numbers[name], lambda _: None) for name in finite]
     return check_network(variables, definitions) if finite else FiniteNetwork((), {})
 
 

@@ -20,13 +20,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.basis.variables import Finite
 from suffice.errors import FormatError, bytes_in_words, listing, note
@@ -40,27 +38,7 @@ if TYPE_CHECKING:
 _GRAMMAR = Grammar(re.compile(r"\S+"), "")
 
 
-@dataclass(frozen=True, eq=False)
-class FunctionTables:
-    """The factors of a Markov network: scopes by name, and their numbers."""
-
-    variables: dict[str, Finite]
-    scopes: list[list[str]]
-    tables: list[npt.NDArray[np.float64]]
-
-    def net(self) -> MarkovNet:
-        from suffice.models.networks import MarkovNet
-        from suffice.models.undirected.factor import Factor
-
-        with np.errstate(divide="ignore"):
-            logs = [np.log(table) for table in self.tables]
-        own = [tuple(self.variables[n] for n in scope) for scope in self.scopes]
-        return MarkovNet.of(
-            self.variables, [Factor(v, log) for v, log in zip(own, logs, strict=True)], fit_info="read from a file"
-        )
-
-
-def read(text: str) -> FiniteNetwork | FunctionTables:
+def read(text: str) -> FiniteNetwork | MarkovNet:
     tokens = Tokens(re.sub(r"#[^\n]*+", "", text), _GRAMMAR)
     undirected = tokens.accept("MARKOV")
     if not undirected and not tokens.accept("BAYES"):
@@ -84,7 +62,11 @@ def read(text: str) -> FiniteNetwork | FunctionTables:
     return check_network(variables, definitions)
 
 
-def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> FunctionTables:
+def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> MarkovNet:
+    """The Markov network of function tables."""
+    from suffice.models.networks import MarkovNet
+    from suffice.models.undirected.factor import Factor
+
     names = list(variables)
     if n_factors > len(tokens.words):
         raise tokens.error(f"{n_factors} factors are announced, more than the file has numbers", tokens.at - 1)
@@ -109,7 +91,10 @@ def _functions(tokens: Tokens, variables: dict[str, Finite], n_factors: int) -> 
         tables.append(values.reshape(shape))
     if tokens.word:
         raise tokens.unexpected_token("the end of the file")
-    return FunctionTables(variables, scopes, tables)
+    owners = [tuple(variables[n] for n in scope) for scope in scopes]
+    with np.errstate(divide="ignore"):
+        factors = [Factor(own, np.log(table)) for own, table in zip(owners, tables, strict=True)]
+    return MarkovNet.of(variables, factors, fit_info="read from a file")
 
 
 def _counts(tokens: Tokens, n: int, what: str) -> list[int]:
@@ -177,7 +162,7 @@ class Uai(NetworkFormat):
 
     def read(self, text: str) -> tuple[Any, tuple[str, ...]]:
         found = read(text)
-        return (found.net(), ()) if isinstance(found, FunctionTables) else self.model(found)
+        return self.model(found) if isinstance(found, FiniteNetwork) else (found, ())
 
     def write(self, model: Any) -> str:
         undirected = getattr(model, "file_kind", "bayes_net") == "markov_net"

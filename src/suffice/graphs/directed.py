@@ -190,8 +190,7 @@ class Dag(GraphValue):
         (True, False, True)
         """
         sources, targets, known = self._set(a), self._set(b), self._set(given)
-        common = sources & targets | sources & known | targets & known
-        if common:
+        if common := sources & targets | sources & known | targets & known:
             raise GraphError(f"d-separation is between disjoint sets; {listing(sorted(common))} is in two of them")
         return not active_path(self._parents, self._children, sources, targets, known)
 

@@ -192,10 +192,8 @@ def meek(directed: Pairs[Node], undirected: Pairs[Node]) -> tuple[list[tuple[Nod
                 parents[b].add(a)
                 children[a].add(b)
                 agenda.append((a, b))
-    return (
-        sorted((a, b) for a, bs in children.items() for b in bs),
-        sorted((a, b) for a, bs in neighbours.items() for b in bs if a < b),
-    )
+    lines = sorted((a, b) for a, bs in neighbours.items() for b in bs if a < b)
+    return sorted((a, b) for a, bs in children.items() for b in bs), lines
 
 
 def extension(nodes: Sequence[Node], directed: Pairs[Node], undirected: Pairs[Node]) -> dict[Node, list[Node]]:

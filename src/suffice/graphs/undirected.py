@@ -172,8 +172,7 @@ class Graph(GraphValue):
         (False, True)
         """
         sources, targets, known = self._set(a), self._set(b), self._set(given)
-        common = sources & targets | sources & known | targets & known
-        if common:
+        if common := sources & targets | sources & known | targets & known:
             raise GraphError(f"separation is between disjoint sets; {listing(sorted(common))} is in two of them")
         around = {x: () if x in known else ys for x, ys in self._neighbours.items()}
         return not reach(sources, around) & targets
@@ -253,8 +252,7 @@ def is_perfect(order: Sequence[str], neighbours: Around) -> bool:
     """Whether each node's later neighbours are all joined to the first of them: then they are joined to each other."""
     place, near = {x: i for i, x in enumerate(order)}, {x: set(ys) for x, ys in neighbours.items()}
     for x in order:
-        later = [y for y in neighbours[x] if place[y] > place[x]]
-        if later:
+        if later := [y for y in neighbours[x] if place[y] > place[x]]:
             first = min(later, key=place.__getitem__)
             if not near[first].issuperset(y for y in later if y != first):
                 return False

@@ -313,8 +313,7 @@ class Statistics:
         return Statistics(entries, max(weight, 0.0), variables, ours and others and ours.plus(others, entries))
 
     def _same_scopes(self, other: Statistics, sides: tuple[str, str]) -> None:
-        differing = set(self._entries) ^ set(other._entries)
-        if differing:
+        if differing := set(self._entries) ^ set(other._entries):
             scope = min(differing, key=lambda s: (sorted(s[0]), sorted(s[1])))
             here, there = sides if scope in self._entries else sides[::-1]
             what = "the moments" if scope[1] else "the table"

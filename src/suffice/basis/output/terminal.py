@@ -174,7 +174,6 @@ class CellLine:
 
 
 def _in_terminal(text: Callable[[], str]) -> Any:
-    from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
     from rich.text import Text
@@ -185,7 +184,7 @@ def _in_terminal(text: Callable[[], str]) -> Any:
         spinner.update(text=Text(text(), overflow="ellipsis", no_wrap=True))
         return spinner
 
-    return Live(console=Console(stderr=True), get_renderable=draw, refresh_per_second=REFRESHES, transient=True)
+    return Live(console=console(), get_renderable=draw, refresh_per_second=REFRESHES, transient=True)
 
 
 LINE = StatusLine()

@@ -42,7 +42,9 @@ def in_layers(sizes: Mapping[str, Size], parents: Mapping[str, Sequence[str]]) -
         bands.append((y, y + height))
         y += height + LAYER
     centres = {name: (x[name], sum(bands[depth[name]]) / 2) for name in sizes}
-    paths = {edge: _path(ported, x, bands, depth, sizes) for edge, ported in _ports_of(chains, x, widths)}
+    starts = _ports({edge: (edge[0], x[chain[1]]) for edge, chain in chains.items()}, x, widths)
+    ends = _ports({edge: (edge[1], x[chain[-2]]) for edge, chain in chains.items()}, x, widths)
+    paths = {e: _path(chain, (starts[e], ends[e]), x, bands, depth, sizes) for e, chain in chains.items()}
     return Layout(centres, dict(sizes), paths)
 
 
@@ -135,20 +137,8 @@ def _spread(row: Sequence[Slot], wide: Mapping[Slot, float], wanted: Mapping[Slo
     return {slot: start + shift for slot, start, shift in zip(row, starts, offsets, strict=True)}
 
 
-Ported = tuple[list[Slot], float, float]
-"""The slots of an edge, and where along their borders it leaves the parent and meets the child."""
-
-
-def _ports_of(
-    chains: Mapping[Edge, list[Slot]], x: Mapping[Slot, float], widths: Mapping[str, float]
-) -> list[tuple[Edge, Ported]]:
-    """Edges at one border of a node side by side, in the order of where they come from."""
-    starts = _ports({edge: (edge[0], x[chain[1]]) for edge, chain in chains.items()}, x, widths)
-    ends = _ports({edge: (edge[1], x[chain[-2]]) for edge, chain in chains.items()}, x, widths)
-    return [(edge, (chain, starts[edge], ends[edge])) for edge, chain in chains.items()]
-
-
 def _ports(at: Mapping[Edge, tuple[str, float]], x: Mapping[Slot, float], widths: Mapping[str, float]) -> dict[Edge, float]:
+    """Where edges meet the border of a node, which each is `at`: side by side, in the order of where they come from."""
     groups: dict[str, list[Edge]] = {}
     for edge in sorted(at, key=lambda edge: at[edge][1]):
         groups.setdefault(at[edge][0], []).append(edge)
@@ -165,9 +155,15 @@ Band = tuple[float, float]
 
 
 def _path(
-    ported: Ported, x: Mapping[Slot, float], bands: Sequence[Band], depth: Mapping[str, int], sizes: Mapping[str, Size]
+    chain: Sequence[Slot],
+    ports: tuple[float, float],
+    x: Mapping[Slot, float],
+    bands: Sequence[Band],
+    depth: Mapping[str, int],
+    sizes: Mapping[str, Size],
 ) -> list[Point]:
-    chain, start, end = ported
+    """The corners of an edge through its slots, from one port to the other."""
+    start, end = ports
     first, last = str(chain[0]), str(chain[-1])
     above, below = bands[depth[first]], bands[depth[last]]
     points = [(start, (sum(above) + sizes[first][1]) / 2), (start, above[1])]

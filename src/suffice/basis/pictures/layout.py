@@ -76,18 +76,6 @@ class Layout:
                     found[some[i][0], names[j]] = None
         return list(found)
 
-    def crossings(self) -> int:
-        """How often two edges that share no node cross: the fewer, the easier a picture is to read."""
-        lines = [(edge, a, b) for edge, path in self.paths.items() for a, b in pairwise(path)]
-        ends = np.array([(*a, *b) for _, a, b in lines], np.float64).reshape(-1, 4)
-        number = {name: i for i, name in enumerate({name for edge, _, _ in lines for name in edge})}
-        nodes = np.array([[number[edge[0]], number[edge[1]]] for edge, _, _ in lines]).reshape(-1, 2)
-        total = 0
-        for i in range(len(lines)):
-            apart = (nodes[i + 1 :, :, None] != nodes[i]).all(axis=(1, 2))
-            total += int((apart & _cross(ends[i], ends[i + 1 :])).sum())
-        return total
-
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Flags = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -106,14 +94,3 @@ def _touch(lines: Floats, boxes: Floats) -> Flags:
         start = np.maximum(start, np.where(still, np.where(inside, 0.0, 2.0), first))
         end = np.minimum(end, np.where(still, 1.0, last))
     return np.asarray(start <= end)
-
-
-def _cross(line: Floats, others: Floats) -> Flags:
-    """Whether each of the others crosses a line, in the midst of both."""
-
-    def side(a: Floats, b: Floats, c: Floats) -> Floats:
-        u, v = b - a, c - a
-        return np.asarray(u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0])
-
-    a, b, c, d = line[:2], line[2:], others[:, :2], others[:, 2:]
-    return np.asarray((side(a, b, c) * side(a, b, d) < 0) & (side(c, d, a) * side(c, d, b) < 0))

@@ -21,20 +21,6 @@ LONGEST = 40.0
 DASHES: dict[str, Any] = {"dashed": (0, (7, 4)), "dotted": (0, (1.5, 3.5))}
 
 
-def save(shapes: Shapes, path: Path) -> None:
-    """Write a picture to a file, in the format that its suffix says."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise GraphError(f"a picture is saved as {', '.join(SUFFIXES)}, not {path.suffix or 'without a suffix'}: {path}")
-    try:
-        with replacing(path) as beside:
-            if path.suffix.lower() == ".svg":
-                beside.write_text(svg_of(shapes), encoding="utf-8")
-            else:
-                draw_to(shapes, beside, path.suffix[1:].lower())
-    except OSError as error:
-        raise GraphError(f"{path} cannot be written: {error.strerror or error}") from None
-
-
 def draw_to(shapes: Shapes, path: Path, kind: str | None = None) -> Any:
     """Draw shapes into a file, by its suffix or as a kind that matplotlib knows; gives the axes."""
     ax = draw(shapes, _axes(shapes, to_file=True))
@@ -134,7 +120,18 @@ class Picture(Scene):
 
     def save(self, path: str | Path) -> None:
         """Write the picture to a file: .svg, .png or .pdf."""
-        save(shapes_of(self), Path(path))
+        place = Path(path)
+        suffix = place.suffix.lower()
+        if suffix not in SUFFIXES:
+            raise GraphError(f"a picture is saved as {', '.join(SUFFIXES)}, not {place.suffix or 'without a suffix'}: {place}")
+        try:
+            with replacing(place) as beside:
+                if suffix == ".svg":
+                    beside.write_text(self.svg(), encoding="utf-8")
+                else:
+                    draw_to(shapes_of(self), beside, suffix[1:])
+        except OSError as error:
+            raise GraphError(f"{place} cannot be written: {error.strerror or error}") from None
 
     def plot_to(self, path: str | Path) -> Any:
         """Draw the picture by matplotlib into a file of any of its kinds; gives the axes."""

@@ -99,15 +99,12 @@ class Scene:
 
     def weigh_edges(self, weights: Mapping[tuple[str, str], float], what: str, most: float | None = None) -> Self:
         """The same with edges as wide as their weights, up to the largest or to `most`; the legend says `what` they are."""
-        own = {
-            pair: abs(weights[pair])
-            for e in self.edges
-            if (pair := (e.tail, e.head)) in weights and weights[pair] == weights[pair]
-        }
+        pairs = [(e.tail, e.head) for e in self.edges]
+        own = {pair: abs(weights[pair]) for pair in pairs if pair in weights and weights[pair] == weights[pair]}
         largest = most or max((w for w in own.values() if w < math.inf), default=0.0) or 1.0
         edges = []
-        for e in self.edges:
-            if (pair := (e.tail, e.head)) in own:
+        for e, pair in zip(self.edges, pairs, strict=True):
+            if pair in own:
                 title = f"{e.tail} {'->' if e.arrow else '--'} {e.head}: {what} {weights[pair]:,.4g}"
                 e = replace(e, strength=min(1.0, own[pair] / largest), title=title)
             edges.append(e)

@@ -4,6 +4,7 @@ SVG, text that any browser draws, the same for the same shapes."""
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -146,10 +147,7 @@ def shapes_of(picture: Scene) -> Shapes:
 
 def node_title(node: PictureNode) -> str:
     """All that is known of a node, in words."""
-    bars = [
-        f"{bar.label}: {bar.value:.4g}" + (f" ({bar.low:.4g} to {bar.high:.4g})" if bar.low is not None else "")
-        for bar in node.bars
-    ]
+    bars = [f"{b.label}: {b.value:.4g}" + (f" ({b.low:.4g} to {b.high:.4g})" if b.low is not None else "") for b in node.bars]
     return "\n".join([node.heading or node.name, *node.lines, *bars])
 
 
@@ -305,13 +303,12 @@ def svg_of(shapes: Shapes, links: Sequence[str] = ()) -> str:
     return "".join(parts) + "</svg>"
 
 
+_NOT_IN_XML = re.compile("[^\n\t\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 def escape_text(text: str) -> str:
     """Text as XML may have it: marks escaped, and what is no character of XML replaced."""
-    return html.escape(
-        "".join(
-            c if c in "\n\t" or (c >= " " and not "\ud800" <= c <= "\udfff" and c not in "\ufffe\uffff") else "�" for c in text
-        )
-    )
+    return html.escape(_NOT_IN_XML.sub("�", text))
 
 
 def _piece(piece: Piece) -> str:

@@ -286,8 +286,7 @@ class NumberEncoder:
             cells = chunk.dictionary_decode() if is_dictionary else chunk
             cells = cells.cast(pa.int8()) if pt.is_boolean(kind) else cells
             values = cells.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        words = [x for x in map(number, self.missing) if x is not None]
-        if words:
+        if words := [x for x in map(number, self.missing) if x is not None]:
             values = np.where(np.isin(values, words), np.nan, values)
         if np.isinf(values).any():
             row = int(np.argmax(np.isinf(values)))

@@ -197,11 +197,9 @@ class SpilledValue(KeptValue[T]):
             self._places = [(file.append(np.frombuffer(a.raw(), np.uint8)), a.raw().nbytes) for a in arrays]
 
     def read(self) -> T:
-        buffers = []
-        for start, size in self._places:
-            buffer = np.empty(size, np.uint8)
+        buffers = [np.empty(size, np.uint8) for _, size in self._places]
+        for buffer, (start, _) in zip(buffers, self._places, strict=True):
             self._file.read(buffer, start)
-            buffers.append(buffer)
         value: T = pickle.loads(self._form, buffers=buffers)
         return value
 

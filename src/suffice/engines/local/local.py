@@ -195,10 +195,10 @@ class Local(Engine):
         """Take note of how many rows there were; none at all, or not as many as the last time, are refused."""
         if n_rows == 0 or self.n_rows not in (None, n_rows):
             where = f"{listing(self.source.paths, 3, 'str')}: " if self.source.paths else ""
-            changed = (
-                f"there were {self.n_rows or 0:,} rows at first and now {n_rows:,}; data must not change while they are read"
-            )
-            raise DataError(where + ("there are no rows" if n_rows == 0 else changed))
+            if n_rows == 0:
+                raise DataError(f"{where}there are no rows")
+            numbers = f"{self.n_rows or 0:,} rows at first and now {n_rows:,}"
+            raise DataError(f"{where}there were {numbers}; data must not change while they are read")
         if isinstance(self._weight, np.ndarray) and len(self._weight) != n_rows:
             raise DataError(f"there are {len(self._weight):,} weights for {n_rows:,} rows")
         self.n_rows = n_rows

@@ -22,7 +22,7 @@ from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, rang
 from suffice.engines.reading.frames import FrameSource
 from suffice.engines.views.sample import binned_variable
 from suffice.engines.views.views import Size, Tally, Viewed, whole_weights
-from suffice.errors import DataError, SufficeError
+from suffice.errors import DataError
 
 PARTITION = 2**32
 """The numbers of a partition's blocks begin at so many times its own number."""
@@ -233,8 +233,3 @@ class Partitions(Engine):
 
     def place(self, number: int, row: int) -> str:
         return place(number, row)
-
-
-def cause_of(error: Exception) -> Exception:
-    """The error of a step for the one who asked: its cause in our own words, not that of the process it happened in."""
-    return error if isinstance(error, SufficeError) else DataError(f"a step failed: {type(error).__name__}: {error}")

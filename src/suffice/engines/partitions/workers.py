@@ -76,8 +76,7 @@ def unwrap(answer: bytes) -> Any:
 def add_answers(a: bytes, b: bytes) -> bytes:
     """The sum of two answers, on a worker."""
     parts = [pickle.loads(answer) for answer in (a, b)]
-    refusals = [part for part in parts if isinstance(part, SufficeError)]
-    if refusals:
+    if refusals := [part for part in parts if isinstance(part, SufficeError)]:
         return pickle.dumps(refusals[0])
     parts[0] += parts[1]
     return pickle.dumps(parts[0])

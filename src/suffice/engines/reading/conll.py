@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Bools, Ints
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.sources import checked_names
 from suffice.engines.reading.files import open_bytes
@@ -25,8 +26,6 @@ from suffice.errors import DataError, listing
 
 if TYPE_CHECKING:
     import pyarrow
-
-Ints = npt.NDArray[np.int64]
 
 SUFFIXES = (".conll", ".conllu")
 
@@ -101,7 +100,7 @@ class ConllLines:
     separator: str
     widths: Ints
     """The number of fields of each line."""
-    blank: npt.NDArray[np.bool_]
+    blank: Bools
 
     @classmethod
     def of(cls, data: bytes) -> ConllLines:
@@ -116,7 +115,7 @@ class ConllLines:
         widths = np.add.reduceat(tab, starts, dtype=np.int64) + 1 if separator == "\t" else words
         return cls(cells, starts, separator, widths, words == 0)
 
-    def comments(self) -> npt.NDArray[np.bool_]:
+    def comments(self) -> Bools:
         """Which lines are comments."""
         marked = (self.cells[self.starts] == ord("#")) & ~self.blank
         words = self.widths[~marked & ~self.blank]
@@ -128,7 +127,7 @@ class ConllLines:
             result[i] = self.widths[i] != words[0] and (i == 0 or self.blank[i - 1] or result[i - 1])
         return result
 
-    def of_words(self, word: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
+    def of_words(self, word: Bools) -> npt.NDArray[np.uint8]:
         """The bytes of those lines that are words, with one blank between fields that blanks part."""
         lengths = np.diff(np.append(self.starts, len(self.cells)))
         cells = self.cells if word.all() else self.cells[np.repeat(word, lengths)]

@@ -14,7 +14,7 @@ import io
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -160,12 +160,8 @@ class Delimited(Files):
             raise DataError(f"{file.path}: the file is empty")
         names = checked_names(rows[0], f"{file.path}, line 1")
         cells = zip(*(r for r in rows[1:] if len(r) == len(names)), strict=True)
-        wordy = (
-            n
-            for n, column in zip(names, cells, strict=False)
-            if any(c and number(c.replace(self.decimal, ".")) is None for c in column)
-        )
-        return names, frozenset(wordy)
+        wordy = [any(c and number(c.replace(self.decimal, ".")) is None for c in column) for column in cells]
+        return names, frozenset(compress(names, wordy))
 
 
 class Watched(io.RawIOBase):

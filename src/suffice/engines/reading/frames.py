@@ -254,9 +254,8 @@ def from_columns(columns: Mapping[object, Any]) -> FrameSource:
         if n != lengths[first]:
             raise DataError(f"the column {name!r} has {n} rows where {first!r} has {lengths[first]}")
     texts_only = frozenset(str(n) for n, v in columns.items() if isinstance(v, np.ndarray) and v.dtype.kind == "U")
-    return FrameSource(
-        {n: partial(_from_cells, v) for n, v in columns.items()}, next(iter(lengths.values()), 0), loose=texts_only
-    )
+    cells: dict[object, Callable[[], Any]] = {n: partial(_from_cells, v) for n, v in columns.items()}
+    return FrameSource(cells, next(iter(lengths.values()), 0), loose=texts_only)
 
 
 def _from_series(series: Any) -> Any:

@@ -247,8 +247,7 @@ class Arranged(Local):
         rows.set_rows(self.rows.n_rows or 0)
         if not isinstance(self.rows, Keyed):
             return Arranged(rows, self.names, self.arrangement, self.gaps, placed=True, input_place=self.input_place)
-        reusable = self.source.stable and (not self._placed or isinstance(self.arrangement.position, AsGiven))
-        if reusable:
+        if self.source.stable and (not self._placed or isinstance(self.arrangement.position, AsGiven)):
             return Arranged(rows, self.names, self.arrangement, self.gaps)
         return arrange_rows(Keyed(rows, self.rows.by, self.rows.order), self.names, self.gaps)
 

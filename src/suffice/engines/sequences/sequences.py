@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.variables import Finite, Real
-from suffice.engines.data import Data, Schema
+from suffice.engines.data import Data
 from suffice.engines.engine import Block, Engine, Step, T, View
 from suffice.engines.local.local import Local
 from suffice.engines.partitions.partitions import Partitions
 from suffice.engines.scan import scan
+from suffice.engines.schema import Schema
 from suffice.engines.sequences.arranged import Arranged, arrange_rows
 from suffice.engines.sequences.arrangement import REFUSE, Arrangement, Missing, Refuse
 from suffice.engines.sequences.keys import Keyed

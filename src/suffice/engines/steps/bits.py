@@ -221,9 +221,8 @@ class TableGroups(NamedTuple):
         starts = np.flatnonzero(new)
         offsets = np.zeros(len(sets) + 1, np.int64)
         np.cumsum(cells, out=offsets[1:])
-        return TableGroups(
-            np.ascontiguousarray(prefix[starts]), np.append(starts, len(sets)).astype(np.int64), sets[:, -1].copy(), offsets
-        )
+        first = np.append(starts, len(sets)).astype(np.int64)
+        return TableGroups(np.ascontiguousarray(prefix[starts]), first, sets[:, -1].copy(), offsets)
 
     def parts(self, n: int, cost: Array) -> list[TableGroups]:
         """Several parts of about the same cost for each of n threads; they share no table. Their offsets point into the whole."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.variables import Bins, Finite, Variable
-from suffice.engines.engine import Array, Block, Engine, Floats, Step, is_missing
+from suffice.engines.engine import Array, Block, Each, Engine, Floats, Step, is_missing
 from suffice.engines.schema import NumberSummary
 from suffice.engines.views.views import Size
 from suffice.errors import DataError, TooLarge, bytes_in_words
@@ -215,14 +216,9 @@ def cut_points(bins: Bins, name: str, values: Floats, weight: Floats | None, tar
     return _quantiles(values, weight, n)
 
 
-@dataclass(frozen=True)
-class ValueRange(Step[NumberSummary]):
+def _summary_of(name: str, block: Block) -> NumberSummary:
     """The numbers of a column in rows that have weight, summed up."""
-
-    name: str
-
-    def of(self, block: Block) -> NumberSummary:
-        return NumberSummary.of(block.columns[self.name][block.weights > 0])
+    return NumberSummary.of(block.columns[name][block.weights > 0])
 
 
 def binned_variable(bins: Bins, name: str, engine: Engine) -> Finite:
@@ -231,7 +227,7 @@ def binned_variable(bins: Bins, name: str, engine: Engine) -> Finite:
     if bins.target is not None and not isinstance(engine.seen[bins.target].variable, Finite):
         raise DataError(f"the column {name!r} is to be cut by {bins.target!r}, which is not finite; declare its states")
     if bins.width:
-        ends = engine.fold(ValueRange(name), names)
+        ends = engine.fold(Each(partial(_summary_of, name)), names)
         values = np.array([ends.least, ends.most] if ends.n else [])
         return bins.finite(name, cut_points(bins, name, values, None, None))
     rows = engine.fold(Sample(SAMPLE, 0, most_of(SAMPLE, engine.n_rows)), names).rows

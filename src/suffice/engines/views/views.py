@@ -171,9 +171,7 @@ class Then:
 
 def as_declared(variable: Variable) -> Variable:
     """A variable whose states are no longer to be inferred."""
-    if not isinstance(variable, Finite) or not variable.inferred:
-        return variable
-    return replace(variable, inferred=False)
+    return replace(variable, inferred=False) if isinstance(variable, Finite) and variable.inferred else variable
 
 
 class Viewed(Engine):

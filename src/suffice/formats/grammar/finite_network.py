@@ -238,9 +238,8 @@ def _probabilities(variables: dict[str, Finite], definition: Definition, weights
         rows = list(content.rows)
         given = content.values.reshape(len(rows), n_states)
         given = given if content.default is None else np.vstack([given, content.default])
-        given, sums = _normalise_table(
-            given, lambda k: _row_named(variables, definition, rows[k] if k < len(rows) else None), weights
-        )
+        numbers = [*rows, None]  # those of the rows, and none of the one by default
+        given, sums = _normalise_table(given, lambda k: _row_named(variables, definition, numbers[k]), weights)
         table = np.empty((n_rows, n_states))
         if len(rows) < n_rows:
             table[:] = given[-1]

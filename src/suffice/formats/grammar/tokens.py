@@ -11,11 +11,9 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array as Array
 from suffice.errors import FormatError, nearest, note
-
-Array = npt.NDArray[np.float64]
 
 _CLOSED = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _ESCAPED = re.compile(r'\\(["\\nrt])')

@@ -98,10 +98,8 @@ def _chain(d: dict[str, Any]) -> Chain:
     known |= {n: rename(variables[base], n) for n, (base, _) in wanted.items()}
     prior = None if d["prior"] is None else prior_from_dict(d["prior"])
     statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], known)
-    cpds = {
-        n: cpd_from_dict(d["cpds"][n], known[n], [known[p] for p in parents], prior, statistics)
-        for n, (_, parents) in wanted.items()
-    }
+    around = {n: [known[p] for p in parents] for n, (_, parents) in wanted.items()}
+    cpds = {n: cpd_from_dict(d["cpds"][n], known[n], around[n], prior, statistics) for n in wanted}
     first = Given({n: cpds[n] for n in cpds if n not in variables}) if kind is Given else kind()
     hidden = [str(n) for n in d.get("hidden", []) if n in variables]
     fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": ESTIMATES[d["estimate"]]}
@@ -170,12 +168,10 @@ def _crf(d: dict[str, Any]) -> Crf:
     for w in d["windows"]:
         columns = [_value_of_type(c, KINDS, "a derived column is") for c in w["columns"]]
         windows.append(Window(columns, at=[int(o) for o in w["at"]], pairs=bool(w.get("pairs", False))))
-    flags = {name: bool(d[name]) for name in ("bias", "all_transitions")}
-    wider = {
-        "order": d.get("order", 1),
-        "transitions": [_value_of_type(r, RULES, "constraints are") for r in d.get("transitions", ())],
-    }
-    chain = LinearChain(str(d["label"]), windows, int(d["min_count"]), bool(d["unseen"]), **flags, **wider)
+    how: dict[str, Any] = {name: bool(d[name]) for name in ("bias", "all_transitions")}
+    how["order"] = d.get("order", 1)
+    how["transitions"] = [_value_of_type(r, RULES, "constraints are") for r in d.get("transitions", ())]
+    chain = LinearChain(str(d["label"]), windows, int(d["min_count"]), bool(d["unseen"]), **how)
     values = tuple(None if v is None else tuple(map(str, v)) for v in d["values"])
     if len(values) != len(chain.places):
         raise FormatError(f"there are values for {len(values)} places, and the windows have {len(chain.places)}")

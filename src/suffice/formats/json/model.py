@@ -136,9 +136,8 @@ def covariance_from_dict(d: dict[str, Any] | None, cpds: Mapping[str, Cpd]) -> P
     """What `covariance_to_dict` wrote; None where there is nothing."""
     if d is None:
         return None
-    charts = {
-        n: chart_of(cpds[n]).around(cpds[n], **{k: array_of(x) for k, x in parts.items()}) for n, parts in d["charts"].items()
-    }
+    parts = {n: {part: array_of(numbers) for part, numbers in own.items()} for n, own in d["charts"].items()}
+    charts = {n: chart_of(cpds[n]).around(cpds[n], **own) for n, own in parts.items()}
     places = tuple(np.array([int(i) for i in block["places"]], np.int64) for block in d["blocks"])
     blocks = tuple(_block(array_of(block["values"]), len(own)) for block, own in zip(d["blocks"], places, strict=True))
     every = np.sort(np.concatenate([np.zeros(0, np.int64), *places]))
@@ -169,18 +168,18 @@ def write(model: Any) -> str:
     return json.dumps(d, ensure_ascii=False, allow_nan=False)
 
 
-def read(text: str, kind: str = "bayes_net") -> Any:
-    """The model of a kind that `write` wrote; a kind that is not known is refused as that of networks."""
-    kind = kind if kind in MODULES else "bayes_net"
+def read(text: str, d: dict[str, Any]) -> Any:
+    """The model that `write` wrote as this text, the values of which are `d`; a kind that is not known is refused as that of
+    networks."""
+    kind = said if (said := str(d["suffice"])) in MODULES else "bayes_net"
     what, _, make = import_module(f"suffice.formats.json.{MODULES[kind]}").KNOWN[kind]
     try:
-        d = json.loads(text)
         if "\\ud" in text.lower():  # half a character, which an escape can write and nothing else can hold
             try:
                 json.dumps(d, ensure_ascii=False).encode()
             except UnicodeEncodeError:
                 raise FormatError("this file holds text that is not Unicode: half of a surrogate pair") from None
-        if not isinstance(d, dict) or d.get("suffice") != kind:
+        if d["suffice"] != kind:
             raise FormatError(f"this JSON is not a {what} of Suffice")
         if d.get("version") != VERSION:
             raise FormatError(
@@ -190,8 +189,6 @@ def read(text: str, kind: str = "bayes_net") -> Any:
             return make(d)
     except SufficeError:
         raise
-    except json.JSONDecodeError as error:
-        raise FormatError(f"this is not JSON: {error.msg}", line=error.lineno) from None
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError, ArithmeticError) as error:
         raise FormatError(f"this {what} is incomplete or damaged ({type(error).__name__}: {error})") from None
 
@@ -266,9 +263,9 @@ class Json(Format):
     def read(self, text: str) -> tuple[Any, tuple[str, ...]]:
         content = repository_json.parse_object(text)
         if "suffice" in content:
-            return read(text, str(content["suffice"])), ()
+            return read(text, content), ()
         if "nodes" in content and "cpds" in content:
-            return repository_json.read(text)
+            return repository_json.read(content)
         raise FormatError("the JSON holds no network: it has neither the key 'suffice' nor 'nodes' and 'cpds'")
 
     def write(self, model: Any) -> str:

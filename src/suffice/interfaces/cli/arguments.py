@@ -30,8 +30,7 @@ def refuse(given: Options, names: str, why: str, instead: str = ": leave it out"
 
 def note_unheard(given: dict[str, Any], why: str) -> None:
     """Say which options of EM nothing listened to."""
-    unheard = [option_of(name) for name in given if name != "memory_limit"]
-    if unheard:
+    if unheard := [option_of(name) for name in given if name != "memory_limit"]:
         say(f"note: {listing(unheard, style='str')} {'is' if len(unheard) == 1 else 'are'} for EM: {why}")
 
 

@@ -98,9 +98,7 @@ def _model(graph: str, interactions: int | None, rows: Any) -> tuple[Any, Any]:
         return (known.model if interactions is None else _interactions(known.graph, interactions)), known
     if graph == EVERY:
         names = rows.columns if hasattr(rows, "columns") else tuple(rows.variables)
-        return (
-            Graph(list(combinations(names, 2)), nodes=names) if interactions is None else LogLinear.all(interactions, names)
-        ), None
+        return (Graph.complete(names) if interactions is None else LogLinear.all(interactions, names)), None
     text = models.lines_in(graph)
     if not text:
         raise SufficeError(
@@ -132,10 +130,7 @@ def fit_machine(given: Options) -> Any:
 
 def _refuse_unheard(given: Options, kind: str) -> None:
     """Refuse what says nothing about undirected models, and a file that has no room for this kind."""
-    refuse(
-        given,
-        "by order first family shared hidden starts statistics max_iter tol start fixed checkpoint",
-        "is not for undirected models",
-    )
+    unheard = "by order first family shared hidden starts statistics max_iter tol start fixed checkpoint"
+    refuse(given, unheard, "is not for undirected models")
     refuse(given, OF_GAPS, "is for networks of rows, not for an undirected model")
     writable(given.out, kind)

@@ -68,16 +68,11 @@ def transitions_of(text: str | None) -> Any:
 
 def label_weights_of(text: str) -> dict[str, float]:
     """Weights of labels: `B-PER=5, I-PER=2`."""
-    weights = {}
-    for part in text.split(","):
-        label, _, number = part.rpartition("=")
-        try:
-            weights[label.strip()] = float(number)
-        except ValueError:
-            label = ""
-        if not label.strip():
-            raise SufficeError(f"--label-weights is a weight for each of some labels, as in B-PER=5,I-PER=2; not {text!r}")
-    return weights
+    parts = [part.rpartition("=") for part in text.split(",")]
+    weights = [(label.strip(), inputs.number_in(number)) for label, _, number in parts]
+    if not all(label and number is not None for label, number in weights):
+        raise SufficeError(f"--label-weights is a weight for each of some labels, as in B-PER=5,I-PER=2; not {text!r}")
+    return {label: number for label, number in weights if number is not None}
 
 
 def with_sentences(data: str, by: str | None, names: Sequence[str]) -> tuple[Any, str | None]:

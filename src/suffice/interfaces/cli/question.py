@@ -38,14 +38,9 @@ class WrittenQuestion:
     given: dict[str, Value]
 
 
-def read_question(text: str) -> WrittenQuestion:
-    """The question that a text asks."""
-    return _Reader(text, QUESTION).question()
-
-
-def read_evidence(text: str) -> WrittenQuestion:
-    """The same where evidence alone is enough: without a bar, names with values are evidence and not targets."""
-    return _Reader(text, QUESTION).question(evidence_alone=True)
+def read_question(text: str, *, evidence_alone: bool = False) -> WrittenQuestion:
+    """The question that a text asks; where evidence alone is enough, names with values and no bar are that, and not targets."""
+    return _Reader(text, QUESTION).question(evidence_alone=evidence_alone)
 
 
 def read_settings(text: str, what: str) -> dict[str, Value]:
@@ -85,7 +80,7 @@ class _Reader:
         self.tokens = _tokens(text, opening.end() if opening else 0)
         self.next = next(self.tokens)
 
-    def question(self, *, evidence_alone: bool = False) -> WrittenQuestion:
+    def question(self, *, evidence_alone: bool) -> WrittenQuestion:
         before = self.items()
         bar = self.accept("|") is not None
         given = self.items() if bar else []

@@ -78,9 +78,8 @@ def _option(text: str, word: str, prior: Any) -> tuple[str, Any]:
     key, equals, value = (part.strip() for part in text.partition("="))
     known = [f.name for f in dataclasses.fields(prior)]
     if key not in known:
-        raise SufficeError(
-            f"the prior {word!r} has no option {key!r}; {word.split('/')[0]} takes {listing(known, style='str') or 'none'}"
-        )
+        options = listing(known, style="str") or "none"
+        raise SufficeError(f"the prior {word!r} has no option {key!r}; {word.split('/')[0]} takes {options}")
     if not equals:
         return key, True
     return key, None if value == "auto" else numbers_of(value, word)
@@ -91,11 +90,9 @@ def _by_evidence(name: str, prior: Any, given: dict[str, Any]) -> Any:
     if prior.chooses:
         return prior(**given, **{prior.after_colon[0]: None})
     if not prior.worth:
-        able = listing(
-            [n for n, p in every("priors").items() if p.word == n and p.after_colon and (p.chooses is True or p.worth)],
-            style="str",
-        )
-        raise SufficeError(f"the data cannot choose a number of {name}: leave auto out, or write it after {able}")
+        able = [n for n, p in every("priors").items() if p.word == n and p.after_colon and (p.chooses is True or p.worth)]
+        after = listing(able, style="str")
+        raise SufficeError(f"the data cannot choose a number of {name}: leave auto out, or write it after {after}")
     return EmpiricalBayes(prior(**given))
 
 
@@ -180,9 +177,8 @@ def selection_of(words: str | None) -> Any:
     if words is None:
         return None
     text = words.strip().lower()
-    return look_up("selections", text.partition(":")[0], f"--select {words!r}", ", with a number as in ebic:0.5").of_word(
-        text, {}
-    )
+    selection = look_up("selections", text.partition(":")[0], f"--select {words!r}", ", with a number as in ebic:0.5")
+    return selection.of_word(text, {})
 
 
 def strength_of(words: str | None) -> float | None:

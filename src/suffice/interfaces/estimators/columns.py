@@ -121,8 +121,7 @@ def _declarations(variables: Any, frame: Frame) -> dict[str, Any]:
         said = {} if variables is None else variables if isinstance(variables, dict) else {v.name: v for v in variables}
     except (TypeError, AttributeError):
         raise FitError(f"variables is a dict of names, {{'x0': Count}}, or a list of variables, not {variables!r}") from None
-    unknown = [n for n in said if n not in frame.columns]
-    if unknown:
+    if unknown := [n for n in said if n not in frame.columns]:
         raise FitError(f"variables declares {listing(unknown)}, and the features are {listing(frame.columns)}")
     return said
 

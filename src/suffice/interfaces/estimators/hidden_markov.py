@@ -20,8 +20,6 @@ from suffice.recipes.latent.hmm import hmm
 
 WEAK = (Dirichlet(1), NormalInverseGamma(), Gamma())
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(eq=False, repr=False)
 class HMM(DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -84,7 +82,7 @@ class HMM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """The state of each row on the most probable path of its sequence."""
         return self.decode(X, lengths)[1]
 
-    def predict_proba(self, X: Any, lengths: Any = None) -> Floats:
+    def predict_proba(self, X: Any, lengths: Any = None) -> npt.NDArray[np.float64]:
         """p(state | all of its sequence) of each row: row × state."""
         reading = self._reading(X, lengths)
         probs: Any = answers(reading, names=reading.states, smooth=True).cells[self.name]

@@ -141,15 +141,8 @@ def with_column(X: Any, name: str, cells: Any) -> Any:
 
 def numbers_in(X: Any) -> list[str]:
     """The names of the numbers among the attributes of steps."""
-    found = {
-        name
-        for steps in X
-        for step in steps
-        if isinstance(step, Mapping)
-        for name, value in step.items()
-        if isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
-    }
-    return sorted(found)
+    cells = (cell for steps in X for step in steps if isinstance(step, Mapping) for cell in step.items())
+    return sorted({n for n, v in cells if isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_))})
 
 
 def as_rows(X: Any, numbers: Sequence[str], more: Mapping[str, list[str]] | None = None) -> Sequences:
@@ -171,10 +164,8 @@ def _texts(step: Any, numbers: Sequence[str]) -> list[str]:
     if not isinstance(step, Mapping):
         return [str(x) for x in step]
     flags = [n for n, v in step.items() if isinstance(v, (bool, np.bool_)) and v]
-    return [
-        *flags,
-        *(f"{n}:{v}" for n, v in step.items() if n not in numbers and not isinstance(v, (bool, np.bool_, type(None)))),
-    ]
+    words = {n: v for n, v in step.items() if n not in numbers and not isinstance(v, (bool, np.bool_, type(None)))}
+    return [*flags, *(f"{n}:{v}" for n, v in words.items())]
 
 
 def split(values: list[Any], X: Any) -> list[list[Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from suffice.errors import SufficeError
@@ -56,7 +55,7 @@ class Explorer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -108,11 +107,9 @@ def _model(shelf: Shelf, model: Any, name: str) -> HeldModel:
     from suffice.formats.registry import NAMES
 
     text = str(model)
-    return (
-        bundled_model(shelf, text)
-        if text in NAMES and not Path(text).exists()
-        else read_model(shelf, Path(text), Path(text).name, text)
-    )
+    if text in NAMES and not Path(text).exists():
+        return bundled_model(shelf, text)
+    return read_model(shelf, Path(text), Path(text).name, text)
 
 
 def _require() -> Any:

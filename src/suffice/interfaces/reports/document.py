@@ -64,16 +64,13 @@ def _hash(text: str) -> str:
 def page(title: str, lead: Content, sections: list[Section]) -> str:
     """The whole page."""
     script, css = own_file("page.js"), style()
-    head = join(
-        [
-            Html('<meta charset="utf-8">'),
-            Html(f'<meta http-equiv="Content-Security-Policy" content="{policy(script, css)}">'),
-            Html('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            Html('<meta name="color-scheme" content="light dark">'),
-            element("title", title),
-            Html(f"<style>{css}</style>"),
-        ]
+    meta = Html(
+        '<meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(script, css)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">'
     )
+    head = join([meta, element("title", title), Html(f"<style>{css}</style>")])
     contents = element("ul", *(element("li", element("a", s.title, href=f"#{s.id}")) for s in sections))
     field = Html('<input type="search" id="filter" autocomplete="off" spellcheck="false">')
     named = [element("label", "Filter by name ", field), element("output", id="found", for_="filter")]

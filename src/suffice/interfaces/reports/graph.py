@@ -74,10 +74,8 @@ def _explanations(found: Any, edges: Mapping[Pair, float]) -> dict[Pair, tuple[t
 
 def _judged_graph(subject: Subject, rows: Any) -> tuple[Found | None, str]:
     """The graph of a network as a search would have found it, and where its numbers come from; or why there are none."""
-    if not subject.is_directed:
-        return None, ""
     bn, seen = subject.model, rows
-    if not bn.dag.edges:
+    if not subject.is_directed or not bn.dag.edges:
         return None, ""
     if len(bn.dag.edges) > MOST_LOSSES:
         return None, f"no strengths of more than {MOST_LOSSES:,} edges"
@@ -146,9 +144,8 @@ def _figure(picture: Picture, links: Mapping[Any, str]) -> Html:
     drawn = picture.svg(links)
     width = float(drawn.partition('width="')[2].partition('"')[0])
     svg = Html(drawn.replace(' xmlns="http://www.w3.org/2000/svg"', "", 1))
-    size = Html(
-        f'<input type="checkbox" id="fit"{" checked" if width <= WHOLE_PAGE else ""}><label for="fit">fit to the page</label>'
-    )
+    checked = " checked" if width <= WHOLE_PAGE else ""
+    size = Html(f'<input type="checkbox" id="fit"{checked}><label for="fit">fit to the page</label>')
     words = f"{quantity(n, 'node')}, {quantity(m, 'edge')}. Each leads to what is said of it; point at one, or move there by Tab."
     frame = element("div", svg, class_="graph", tabindex=0, role="region", aria_label="the graph")
     panel = element("div", id="why", class_="panel", role="status", hidden=True)

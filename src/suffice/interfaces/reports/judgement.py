@@ -15,19 +15,7 @@ from suffice.errors import FitError, SufficeError, quantity
 from suffice.families.named_families import families_of
 from suffice.families.priors.priors import suitable
 from suffice.graphs import Dag
-from suffice.interfaces.reports.markup import (
-    Content,
-    Html,
-    Row,
-    bullets,
-    element,
-    facts,
-    join,
-    name,
-    paragraph,
-    reliability,
-    table,
-)
+from suffice.interfaces.reports.markup import Html, Row, bullets, element, facts, join, name, paragraph, reliability, table
 from suffice.interfaces.reports.subject import Subject
 from suffice.learning.fit import fit
 from suffice.recipes.calibration import Calibration, calibration
@@ -147,7 +135,7 @@ def judged_section(judgement: PredictionQuality, links: dict[str, str]) -> Html:
     if judgement.per_row is None:
         return which
     gain = None if judgement.independent is None else judgement.per_row - judgement.independent
-    told: dict[str, Content] = {
+    told: dict[str, Any] = {
         "rows": judgement.n_rows,
         "held-out log-likelihood" if judgement.held_out else "log-likelihood": _per_row(judgement.per_row),
         "of independent columns": None if judgement.independent is None else _per_row(judgement.independent),
@@ -155,7 +143,7 @@ def judged_section(judgement: PredictionQuality, links: dict[str, str]) -> Html:
     }
     impossible = judgement.per_row == float("-inf")
     why = "A row is impossible under the model, as happens without a prior: some probability is zero." if impossible else ""
-    parts: list[Content] = [which, facts(told), paragraph(why, class_="note") if why else ""]
+    parts = [which, facts(told), paragraph(why, class_="note") if why else Html()]
     if judgement.nodes:
         few = judgement.n_predicted < judgement.n_rows
         sample = f", on a sample of {judgement.n_predicted:,} of these rows" if few else ""
@@ -175,15 +163,10 @@ def _table(judgement: PredictionQuality, links: dict[str, str]) -> Html:
     rows = []
     for c in judgement.nodes:
         state = c.of(None)
-        area = c.roc[state].area
-        rows.append(
-            Row(
-                name(c.target.name, links.get(c.target.name, "")),
-                *((f"{x:.4f}".replace("-", "−"), "n") for x in (c.log_score, c.brier, calibration_error(c))),
-                join([f"{area:.4f} ", element("small", name(state, letters=24))]) if area == area else "–",
-                names=[c.target.name],
-            )
-        )
+        area, node = c.roc[state].area, c.target.name
+        numbers = [(f"{x:.4f}".replace("-", "−"), "n") for x in (c.log_score, c.brier, calibration_error(c))]
+        below = join([f"{area:.4f} ", element("small", name(state, letters=24))]) if area == area else "–"
+        rows.append(Row(name(node, links.get(node, "")), *numbers, below, names=[node]))
     return table(["node", "log score", "Brier score", "calibration error", "area below ROC, of the state"], rows, "Predictions")
 
 

@@ -88,14 +88,12 @@ class Row:
     """
 
     def __init__(self, *cells: Content | tuple[Content, str], names: Sequence[str] = (), id: str = "", class_: str = "") -> None:
-        self.cells, self.names, self.id, self.class_ = cells, names, id, class_
+        self.cells = [cell if isinstance(cell, tuple) else (cell, "") for cell in cells]
+        self.names, self.id, self.class_ = names, id, class_
 
     def html(self, headings: int) -> Html:
         """The row, whose first cells are headings."""
-        cells = [
-            _cell(c[0] if isinstance(c, tuple) else c, c[1] if isinstance(c, tuple) else "", heading=i < headings)
-            for i, c in enumerate(self.cells)
-        ]
+        cells = [_cell(content, class_, heading=i < headings) for i, (content, class_) in enumerate(self.cells)]
         return element("tr", *cells, **found_by(self.names), id=self.id or None, class_=self.class_ or None)
 
 
@@ -204,17 +202,14 @@ class _Frame:
         few = 8 if self.width > 300 else 2
         across = ticks(x0, x1, few)
         down = ticks(y0, y1, 6 if self.width > 300 else 2)
-        close = y1 - y0 < 1e-3 * max(abs(y0), abs(y1))
+        floor, close = self.height - BELOW, y1 - y0 < 1e-3 * max(abs(y0), abs(y1))
         marks = [f'<path class="grid" d="M{self.left:.1f} {self.y(v):.1f}H{self.width - ROOM:.1f}"/>' for v in down]
         marks += [
             f'<text x="{self.left - 6:.1f}" y="{self.y(v) + 4:.1f}" text-anchor="end">{_tick(v, close)}</text>' for v in down
         ]
-        marks += [
-            f'<text x="{self.x(v):.1f}" y="{self.height - BELOW + 16:.1f}" text-anchor="middle">{_tick(v, False)}</text>'
-            for v in across
-        ]
-        axis = f'<path class="axis" d="M{self.left:.1f} {ROOM:.1f}V{self.height - BELOW:.1f}H{self.width - ROOM:.1f}"/>'
-        middle = (self.height - BELOW + ROOM) / 2
+        marks += [f'<text x="{self.x(v):.1f}" y="{floor + 16:.1f}" text-anchor="middle">{_tick(v, False)}</text>' for v in across]
+        axis = f'<path class="axis" d="M{self.left:.1f} {ROOM:.1f}V{floor:.1f}H{self.width - ROOM:.1f}"/>'
+        middle = (floor + ROOM) / 2
         names = (
             f'<text x="{(self.left + self.width - ROOM) / 2:.1f}" y="{self.height - 6:.1f}" text-anchor="middle">{text(x)}</text>'
             f'<text transform="translate(12 {middle:.1f}) rotate(-90)" text-anchor="middle">{text(y)}</text>'

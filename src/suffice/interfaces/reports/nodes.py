@@ -12,32 +12,17 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from suffice.basis.arrays import Array, Bools
 from suffice.basis.pictures.shapes import cut
 from suffice.basis.variables import Finite
 from suffice.errors import FitError, ModelError, TooLarge, quantity
-from suffice.interfaces.reports.markup import (
-    LONG,
-    Content,
-    Html,
-    Row,
-    cut_note,
-    element,
-    found_by,
-    join,
-    name,
-    number,
-    paragraph,
-    table,
-)
+from suffice.interfaces.reports.markup import LONG, Html, Row, cut_note, element, found_by, join, name, number, paragraph, table
 from suffice.interfaces.reports.subject import Subject
 from suffice.models.gaussian_markov_net import GaussianMarkovNet
 from suffice.models.networks import MarkovNet
 from suffice.models.questions.answers import in_a_line
 from suffice.statistics.counts import sizes
-
-Array = npt.NDArray[np.float64]
 
 CELLS = 9_000
 """Numbers in the tables of a whole report, about."""
@@ -67,7 +52,7 @@ class CpdNumbers:
     high: Array | None
     support: Array | None
     """The rows of each configuration."""
-    unsupported: npt.NDArray[np.bool_]
+    unsupported: Bools
     are_probabilities: bool
 
     @classmethod
@@ -82,7 +67,7 @@ class CpdNumbers:
         rows = cpd.support
         return cls(names, values, low, high, None if rows is None else rows.reshape(n), cpd.unsupported.reshape(n), probs)
 
-    def cell(self, i: int, j: int) -> tuple[Content, str]:
+    def cell(self, i: int, j: int) -> tuple[Html, str]:
         """A number with its interval, and a class that draws it as a bar."""
         value = float(self.values[i, j])
         bar = round(20 * value) if self.are_probabilities and value == value else 0
@@ -118,7 +103,7 @@ def table_of(cpd: Any, budget: int) -> tuple[Html, Html]:
     rows = []
     for (i, columns), states in zip(places, _states(parents, [i for i, _ in places]), strict=True):
         labels = [*states, *([] if wide else [own.names[columns[0]]])]
-        seen: list[tuple[Content, str]] = []
+        seen: list[tuple[Html, str]] = []
         if own.support is not None:
             none = " <small>none seen</small>" if own.unsupported[i] and own.support[i] <= 0 else ""
             seen = [(Html(f"{number(float(own.support[i]))}{none}"), "n")]
@@ -137,7 +122,7 @@ def _regression(cpd: Any, budget: int) -> tuple[Html, Html]:
     return table([_content(h) for h in header], body), cut_note(len(rows), n, "row", "that come first")
 
 
-def _content(cell: object) -> Content:
+def _content(cell: object) -> str | float:
     return name(cell) if isinstance(cell, str) else float(cell) if isinstance(cell, float) else str(cell)
 
 
@@ -201,13 +186,12 @@ def _article(model: Any, node: str, links: Links, belief: str, budget: int) -> H
     html, note = table_of(cpd, budget)
     parents = [name(p, links.get(p, "")) for p in cpd.parents]
     children = [name(c, links.get(c, "")) for c in (model.dag.children(node) if hasattr(model, "dag") else ())]
-    lines: list[Content] = [join([kind_of(cpd.child), _node_list(", parents ", parents), _node_list(", children ", children)])]
+    lines: list[str] = [join([kind_of(cpd.child), _node_list(", parents ", parents), _node_list(", children ", children)])]
     if belief and cpd.parents:  # else its table is its marginal
         lines.append(join(["marginal: ", element("bdi", belief)]))
     if cpd._kind():
         lines.append(cpd._kind())
-    unseen = int(np.asarray(cpd.unsupported).sum())
-    if unseen:
+    if unseen := int(np.asarray(cpd.unsupported).sum()):
         lines.append(f"{unseen:,} of {quantity(cpd.unsupported.size, 'configuration')} of its parents had no row")
     shown = [paragraph(line) for line in lines]
     place = links[node].removeprefix("#") if node in links else None

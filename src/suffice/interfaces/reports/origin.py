@@ -7,20 +7,7 @@ from typing import Any
 
 from suffice.basis import VERSION
 from suffice.errors import SufficeError, quantity
-from suffice.interfaces.reports.markup import (
-    Content,
-    Html,
-    Row,
-    bullets,
-    cut_note,
-    element,
-    facts,
-    join,
-    name,
-    number,
-    paragraph,
-    table,
-)
+from suffice.interfaces.reports.markup import Content, Html, Row, bullets, cut_note, element, facts, join, name, paragraph, table
 from suffice.interfaces.reports.subject import Subject
 from suffice.recipes.missing.missingness import missingness
 
@@ -46,7 +33,7 @@ def origin_section(subject: Subject, rows: Any, source: str, command: str, notes
         "score of the search": "" if problem is None else repr(problem.score),
         "method of the search": "" if subject.found is None else repr(subject.found.method),
         "constraints": "" if problem is None else "none" if problem.constraints is None else repr(problem.constraints),
-        "seed of the search": "" if problem is None else number(problem.seed),
+        "seed of the search": "" if problem is None else problem.seed,
         "rows of this report": _rows(subject, rows, source),
         "command": element("code", command) if command else "",
         "version": f"Suffice {VERSION}",
@@ -61,12 +48,9 @@ def _rows(subject: Subject, rows: Any, source: str) -> str:
         return "none"
     weight = f", weight {rows.weight:,.10g}" if rows.weighted else ""
     own = f"{quantity(rows.n_rows, 'row')}{weight} of {quantity(len(rows.columns), 'column')}{f', {source}' if source else ''}"
-    match fitted_from(subject.model, rows):
-        case True:
-            return f"{own}; the model was fitted from rows with the same statistics"
-        case False:
-            return f"{own}; the model was fitted from other rows"
-    return own
+    same = fitted_from(subject.model, rows)
+    which = "rows with the same statistics" if same else "other rows"
+    return own if same is None else f"{own}; the model was fitted from {which}"
 
 
 def fitted_from(model: Any, rows: Any) -> bool | None:

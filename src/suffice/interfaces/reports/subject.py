@@ -82,11 +82,7 @@ def subject_of(x: object) -> Subject:
     )
 
 
-@subject_of.register(Subject)
-def _of_itself(x: Subject) -> Subject:
-    return x
-
-
+subject_of.register(Subject, lambda subject: subject)
 for kind in (BayesNet, GaussianMarkovNet, Chain):
     subject_of.register(kind, Subject)
 

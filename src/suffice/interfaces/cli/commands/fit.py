@@ -272,12 +272,8 @@ def _fit_arguments(given: Options) -> dict[str, Any]:
     from suffice.interfaces.cli import inputs, words
     from suffice.objectives.principles import Likelihood
 
-    read: dict[str, Any] = {
-        "families": dict,
-        "shared": words.ties_of,
-        "hidden": inputs.hidden_of,
-        "missing_depends_on": words.mechanism_of,
-    }
+    read: dict[str, Any] = {"families": dict, "shared": words.ties_of, "hidden": inputs.hidden_of}
+    read["missing_depends_on"] = words.mechanism_of
     asked: dict[str, Any] = {name: reader(vars(given)[name]) for name, reader in read.items() if vars(given)[name]}
     if given.estimate != "mean":
         asked["estimate"] = inputs.choice(words.ESTIMATES, given.estimate, "--estimate")

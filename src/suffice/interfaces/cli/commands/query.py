@@ -114,14 +114,14 @@ def _check_options(**given: bool) -> None:
 
 
 def _question_of(text: str, *, mpe: bool, marginals: bool) -> WrittenQuestion:
-    from suffice.interfaces.cli.question import read_evidence, read_question
+    from suffice.interfaces.cli.question import read_question
 
     if not (mpe or marginals):
         asked = read_question(text)
         if not asked.targets:
             raise SufficeError("the question has no target: write one, as in 'P(a | b=yes)', or give --all or --mpe")
         return asked
-    asked = read_evidence(text)
+    asked = read_question(text, evidence_alone=True)
     if marginals and asked.targets:
         raise SufficeError(f"--all asks for every node, not only for {listing(asked.targets)}; leave one of them out")
     if asked.states:

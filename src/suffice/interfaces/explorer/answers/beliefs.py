@@ -44,7 +44,7 @@ def beliefs(request: Call) -> dict[str, Any]:
 
 def beliefs_of(asked: AskedNetwork, only: Sequence[str] | None, level: float | None, *, sampled: bool = False) -> dict[str, Any]:
     """What the page is told of beliefs. Evidence that cannot be is no refusal: what contradicts what is said."""
-    check_nodes(asked, only or ())
+    check_nodes(asked.model, only or ())
     with notes_kept() as notes:
         try:
             answer = _sampled_answer(asked, only) if sampled else _exact(asked, only, level)
@@ -55,9 +55,9 @@ def beliefs_of(asked: AskedNetwork, only: Sequence[str] | None, level: float | N
     return {**answer, "notes": [*(str(note) for note in notes), *answer["notes"]]}
 
 
-def check_nodes(asked: AskedNetwork, names: Sequence[str]) -> None:
+def check_nodes(model: HeldModel, names: Sequence[str]) -> None:
     """Refuse names that are no nodes."""
-    every = asked.model.network.variables
+    every = model.network.variables
     for name in names:
         if name not in every:
             raise ModelError(f"the network has no node {name!r}{nearest(name, every)}")
@@ -145,7 +145,7 @@ def _belief(answer: Any, curves: bool) -> dict[str, Any]:
 def joint(request: Call) -> dict[str, Any]:
     """p(targets | evidence) of up to three nodes together."""
     asked, targets = AskedNetwork.of(request), request.names("targets")
-    check_nodes(asked, targets)
+    check_nodes(asked.model, targets)
     if not 1 <= len(targets) <= MOST_TOGETHER:
         raise ModelError(f"the joint distribution of one to {MOST_TOGETHER} nodes is told, not of {len(targets)}")
     for name in targets:
@@ -202,7 +202,7 @@ def separation(request: Call) -> dict[str, Any]:
     """Whether the graph says that two nodes are independent given others; if not, along which path they are not."""
     model = request.model
     a, b, given = request.part("a", str), request.part("b", str), request.names("given", [])
-    check_nodes(AskedNetwork(model, {}, {}), [a, b, *given])
+    check_nodes(model, [a, b, *given])
     if a == b or a in given or b in given:
         raise GraphError("separation is between two nodes that are not given")
     graph = model.network.dag if model.directed else model.network.graph
@@ -216,8 +216,7 @@ def cpd(request: Call) -> dict[str, Any]:
     """The table of a node, with intervals where there is a posterior."""
     model, name = request.model, request.text("node")
     _arrows(model, "a table for each node")
-    if name not in model.network.variables:
-        raise ModelError(f"the network has no node {name!r}{nearest(name, model.network.variables)}")
+    check_nodes(model, [name])
     own = model.network[name]
     (columns, rows), *_ = own._tables(MOST_ROWS)[0]
     unseen = own.unsupported.reshape(-1)
@@ -234,7 +233,7 @@ def edge(request: Call) -> dict[str, Any]:
     """Why an edge is there, or is not."""
     model, parent, child = request.model, request.text("parent"), request.text("child")
     _arrows(model, "the reasons of edges")
-    check_nodes(AskedNetwork(model, {}, {}), [parent, child])
+    check_nodes(model, [parent, child])
     found, code = judgement_of(request, model)
     told = found.explain((parent, child))
     present = (parent, child) in found.losses

@@ -140,17 +140,14 @@ def layout_of(model: HeldModel, scene: Scene, key: Any) -> Layout | None:
 
 def _lay_out_later(model: HeldModel, key: Any, sizes: Mapping[str, Any], parents: Mapping[str, Any]) -> None:
     """By another process: the layout's library keeps all threads of its own waiting. Should that fail, here after all."""
-    path = os.pathsep.join(p for p in sys.path if p)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     command = [sys.executable, "-c", "from suffice.interfaces.explorer.answers.network import lay_out_here; lay_out_here()"]
     try:
         asked = json.dumps([sizes, parents])
-        done = subprocess.run(
-            command, input=asked, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=True
-        )
-        centres, paths = json.loads(done.stdout)
-        found = Layout(
-            {n: tuple(p) for n, p in centres.items()}, dict(sizes), {(a, b): [tuple(p) for p in way] for a, b, way in paths}
-        )
+        done = subprocess.run(command, input=asked, capture_output=True, text=True, env=environment, check=True)
+        centres, ways = json.loads(done.stdout)
+        paths = {(a, b): [tuple(p) for p in way] for a, b, way in ways}
+        found = Layout({n: tuple(p) for n, p in centres.items()}, dict(sizes), paths)
     except (OSError, subprocess.SubprocessError, ValueError):
         found = lay_out(sizes, parents)
     with model.lock:
