@@ -26,8 +26,7 @@ from suffice.engines.steps.blocks import available_memory, in_order
 from suffice.errors import FitError, note
 from suffice.objectives.scores import AIC, LogLikelihood
 from suffice.structure.constraints import Constraints
-from suffice.structure.methods.hill_climb import check_number
-from suffice.structure.problem import Problem
+from suffice.structure.problem import Problem, check_number
 from suffice.structure.results.order_posterior import OrderPosterior
 from suffice.structure.results.plan import Plan, Work, work_of_enumeration
 from suffice.structure.rules import Rules

@@ -24,7 +24,7 @@ from suffice.objectives.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints import Constraints, Require
 from suffice.structure.methods.orders import USUAL
-from suffice.structure.problem import Method, Outcome, Problem, is_directed
+from suffice.structure.problem import Method, Outcome, Problem, check_able, is_directed
 from suffice.structure.results.explanations import model_limit
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
@@ -122,7 +122,7 @@ def search(
     >>> search(sequences({"x": list("uuuuuuvvvvvv") * 9})).template.edges
     (('x[-1]', 'x'),)
     """
-    chosen: Method = _check_able(USUAL if method is None else method, "run", METHODS)
+    chosen: Method = check_able(USUAL if method is None else method, "run", METHODS)
     _, budget = options_of("search", limits, Limits)
     rows: Any = StepWindow.of(data, lags) if isinstance(data, Sequences) or lags is not None else data
     if isinstance(data, Sequences) and not is_directed(chosen):
@@ -300,7 +300,7 @@ def problem_of(
     return Problem(
         rows,
         variables,
-        _check_able(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES),
+        check_able(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES),
         replace(rules, names=tuple(v.name for v in variables)),
         seed,
         budget.threads,
@@ -363,10 +363,3 @@ SCORES = "a score is LogLikelihood(), AIC(), BIC(), EBIC(1) or Evidence(prior)"
 
 COMPLETED = f"{Remedy('structural_em(data) and learn(data)', 'methods that work on scores')} search with missing cells"
 """What to do about missing cells."""
-
-
-def _check_able(value: Any, able: str, what: str) -> Any:
-    """An object that can do what it is for."""
-    if isinstance(value, type) or not hasattr(value, able):
-        raise FitError(f"{what}, not {value!r}")
-    return value

@@ -23,9 +23,9 @@ from suffice.engines.steps.blocks import available_memory
 from suffice.errors import FitError
 from suffice.errors.remedies import Remedy, name_of
 from suffice.graphs.paths import find_cycle, shortest_path
-from suffice.structure.methods.hill_climb import check_number, climb_from
+from suffice.structure.methods.hill_climb import climb_from
 from suffice.structure.methods.orders import AT_ONCE, MOST, Orders, best_of_all
-from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem, check_number
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.parent_sets import ParentSets
 
