@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
@@ -214,7 +215,7 @@ def cross_validate(
     what = {"method": method, "folds": folds, "score": score, "prior": how, "estimate": estimate, "constraints": constraints}
     what |= {"lags": lags, "families": families, "time_limit": budget.time_limit, "seed": seed}
     what |= {"memory_limit": budget.memory_limit}
-    with checkpoint_of(budget.checkpoint, "cross_validate", rows, what) as watch.memory:
+    with checkpoint_of(budget.checkpoint, "cross_validate", rows, what) as watch.memory, closing(watch):
         try:
             for train, test in rows.split(folds, seed):
                 watch.check(f"fold {len(done) + 1} of {folds}")
@@ -230,8 +231,6 @@ def cross_validate(
             if len(done) < 2:
                 raise
             note(f"the cross-validation was stopped after {len(done)} of {folds} folds")
-        finally:
-            watch.close()
     if stopped:
         note(f"{stopped} of the searches reached the time limit: their graphs are the best so far")
     return CrossValidation(tuple(done), folds, watch.seconds)

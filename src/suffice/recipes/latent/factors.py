@@ -7,6 +7,7 @@ in all columns, v = Σ_j residual_j / Σ_j N_j: the M-step is exact all the same
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -197,12 +198,10 @@ def factors(
     asked = _Asked(**common, spherical=spherical, columns=tuple(variables), threads=budget.threads, room=budget.room)
     d = len(variables)
     check_room(budget.room, 8.0 * COPIES * d * (d + max(asked.sizes)), "the covariance of all columns", "take fewer columns")
-    try:
+    with closing(watch):
         learn, outside = partial(_best, rows, _covariances(rows, asked), asked), partial(_log_likelihood_outside, asked)
         best: FactorsRun = asked.best(rows, learn, outside)
         return best
-    finally:
-        watch.close()
 
 
 def _columns(rows: Data | Statistics, name: str) -> dict[str, Variable]:

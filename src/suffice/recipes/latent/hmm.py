@@ -4,6 +4,7 @@ its states."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -233,17 +234,14 @@ def hmm(
             f"only {rows.n_sequences}: choose by BIC(), AIC() or ICL(), take fewer folds, or cut the sequences by a column, "
             f"by=..."
         )
-    common["watch"] = watch = budget.watch("hmm")
-    task = _HmmTask(**common, kinds=kinds, families=others, sticky=float(sticky), how=how, method=method)
 
     def outside(train: Sequences, test: Sequences, k: int) -> float:
         return _learn(train, k, task)[0].model.log_likelihood(test)
 
-    try:
+    with closing(budget.watch("hmm")) as common["watch"]:
+        task = _HmmTask(**common, kinds=kinds, families=others, sticky=float(sticky), how=how, method=method)
         best: HmmRun = task.best(rows, partial(_learn, rows, task=task), outside)
         return best
-    finally:
-        watch.close()
 
 
 def _kinds(covariance: Any, families: Any, rows: Sequences, name: str) -> tuple[dict[str, Kind], dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -249,18 +250,15 @@ def mixture(
     task = _MixtureTask(**common, covariance=covariance, prior=as_prior(prior), how=how, threads=budget.threads)
     asked = {"k": task.sizes, "covariance": covariance, "prior": prior, "estimate": estimate, "starts": starts, "start": start}
     asked |= {"seed": task.seed, "tol": task.tol, "max_iter": task.max_iter, "choose": task.judge}
-    try:
-        with checkpoint_of(budget.checkpoint, "mixture", rows, asked) as watch.memory:
-            table = _table(rows) if task.several else _table(rows, start, budget.room)
 
-            def outside(train: Data, test: Data, k: int) -> float:
-                return _learn(_table(train.hold()), k, task)[0]._held_out(test)
+    def outside(train: Data, test: Data, k: int) -> float:
+        return _learn(_table(train.hold()), k, task)[0]._held_out(test)
 
-            run: MixtureRun = task.best(rows, partial(_learn, table, task=task), outside)
-            watch.memory.finish()
-            return run
-    finally:
-        watch.close()
+    with closing(watch), checkpoint_of(budget.checkpoint, "mixture", rows, asked) as watch.memory:
+        table = _table(rows) if task.several else _table(rows, start, budget.room)
+        run: MixtureRun = task.best(rows, partial(_learn, table, task=task), outside)
+        watch.memory.finish()
+        return run
 
 
 def _table(rows: Data, start: Any = None, room: float = np.inf) -> MixtureRows:

@@ -19,6 +19,7 @@ from suffice.basis.pictures import Focus, Picture, Pictured, PicturedTable, Pict
 from suffice.errors import GraphError, nearest
 from suffice.families.protocol.family import frame
 from suffice.graphs import Dag
+from suffice.structure.results.found_graph import N_SHOWN
 
 AGREED = 1.1
 """Chains agree when the R-hat of their scores is at most this,"""
@@ -28,9 +29,6 @@ APART = 0.1
 
 LIKELY = 0.5
 """Pairs of variables with an edge of at least this posterior are joined in pictures."""
-
-N_SHOWN = 60
-"""Edges that a printed result lists."""
 
 
 class PosteriorEdge(NamedTuple):
@@ -142,8 +140,7 @@ class OrderPosterior(OneTable, PicturedTable):
 
     def to_frame(self) -> Any:
         """The edges as a data frame."""
-        columns = zip(*self.edges, strict=True) if self.edges else ((), (), (), ())
-        return frame(dict(zip(PosteriorEdge._fields, map(list, columns), strict=True)))
+        return frame({name: [getattr(edge, name) for edge in self.edges] for name in PosteriorEdge._fields})
 
     def _number(self, name: str) -> int:
         if name not in self.names:
