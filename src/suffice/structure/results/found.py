@@ -3,7 +3,6 @@ of which the same can be asked."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -12,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from suffice.basis.iteration import TraceStep
-from suffice.basis.output.display import html_table
 from suffice.basis.pictures import Focus, Picture, Pictured
 from suffice.errors import FitError, GraphError, listing, quantity
 from suffice.errors.remedies import in_python
@@ -327,10 +325,6 @@ class Found(SearchResult):
         ways = self.directions
         rows = [[f"{spell(a)} -> {spell(b)}", f"{loss:,.3f}", ways[a, b]] for (a, b), loss in self.losses.items()]
         return ["edge", "loss without it", "direction"], rows
-
-    def _repr_html_(self) -> str:
-        lines = "<br>".join(html.escape(line) for line in self.summary().splitlines())
-        return f"<p>{lines}</p>{html_table(*self._table())}"
 
     def __getstate__(self) -> dict[str, Any]:
         """All that needs no data. The data stays behind: it may be larger than memory."""
