@@ -148,9 +148,7 @@ class Constraints(ConstraintParts):
             back = tier[:, None] < tier if tiering.within else tier[:, None] <= tier
             allowed[back & (tier[:, None] >= 0)] = False  # where the child has a tier before the parent's, the parent has one
         for child, names in self.candidates:
-            among = np.zeros(n, bool)
-            among[_numbers(names, number)] = True
-            allowed[number[child]] &= among
+            allowed[number[child]] &= np.isin(np.arange(n), _numbers(names, number))
         return allowed
 
     def check(self, dag: Any) -> list[str]:

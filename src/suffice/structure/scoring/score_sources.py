@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.libraries import sc
 from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.data import Data
 from suffice.errors import FitError, note
@@ -78,9 +79,7 @@ class GaussianScores(ScoreSource):
         return np.asarray(scores)
 
     def _evidence(self, residual: Array, log_det: Array, p: int) -> Array:
-        from scipy.special import gammaln
-
-        prior = self.prior
+        prior, gammaln = self.prior, sc.gammaln
         nu, t, N = prior.df - prior.n + p + 1, prior.scale, self.weight
         before = gammaln(nu / 2) - 0.5 * np.log(prior.count) - 0.5 * p * np.log(t) - 0.5 * nu * np.log(t / 2)
         after = gammaln((nu + N) / 2) - 0.5 * np.log(prior.count + N) - 0.5 * log_det - 0.5 * (nu + N) * np.log(residual / 2)

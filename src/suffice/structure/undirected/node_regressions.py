@@ -88,11 +88,11 @@ class NodeRegressions:
         return None
 
 
-@dataclass(frozen=True, eq=False)
 class GaussianNodes(NodeRegressions):
     """Lassos of real columns, from their correlations alone."""
 
-    seen: Covariances
+    def __init__(self, seen: Covariances) -> None:
+        self.seen, self.weight, self.association = seen, seen.weight, seen.matrix
 
     @classmethod
     def takes(cls, variables: Sequence[Variable]) -> bool:
@@ -101,14 +101,6 @@ class GaussianNodes(NodeRegressions):
     @classmethod
     def of(cls, data: Data | Statistics, variables: Sequence[Variable], *, threads: int | None = None) -> GaussianNodes:
         return cls(Covariances.of(data, [v.name for v in variables], on="correlation", threads=threads))
-
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return self.seen.weight
-
-    @property
-    def association(self) -> Array:  # type: ignore[override]
-        return self.seen.matrix
 
     def fit(self, penalty: Array, start: NodeFit | None = None) -> NodeFit:
         from suffice.numerics.kernels.regressions.undirected import node_lassos
