@@ -74,20 +74,9 @@ class Found(SearchResult):
         if cpdag is None:
             parents, score = problem.representative(outcome.parents, method)
             cpdag = problem.class_of(parents)
-        return Found(
-            names=problem.names,
-            cpdag=cpdag,
-            score=score,
-            trace=tuple(problem.progress.trace),
-            bound=outcome.bound,
-            finished=finished,
-            method=method,
-            seconds=problem.progress.seconds,
-            details=outcome.details,
-            lags=problem.lags,
-            _parents=parents,
-            _problem=problem,
-        )
+        told: dict[str, Any] = {"finished": finished, "method": method, "seconds": problem.progress.seconds, "_problem": problem}
+        told |= {"names": problem.names, "details": outcome.details, "bound": outcome.bound, "lags": problem.lags}
+        return Found(cpdag=cpdag, score=score, trace=tuple(problem.progress.trace), _parents=parents, **told)
 
     @staticmethod
     def at(problem: Problem, method: Any, dag: Dag, score: float, *, finished: bool) -> Found:

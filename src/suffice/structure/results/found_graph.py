@@ -79,24 +79,12 @@ class GraphOutcome:
     """What the score is, in a word or two; that of the search if not given."""
 
     def to_found(self, problem: Problem, method: Any, finished: bool) -> FoundGraph:
-        return FoundGraph(
-            names=problem.names,
-            graph=self.graph,
-            score=self.score,
-            strengths=dict(self.strengths),
-            path=self.path,
-            trace=tuple(problem.progress.trace) if self.trace is None else self.trace,
-            finished=finished,
-            method=method,
-            seconds=problem.progress.seconds,
-            details=self.details,
-            score_name=self.score_name or repr(getattr(method, "score", None) or problem.score),
-            _strength=self.strength,
-            _precision=self.precision,
-            _covariance=self.covariance,
-            _model=self.model,
-            _problem=problem,
-        )
+        trace = tuple(problem.progress.trace) if self.trace is None else self.trace
+        name = self.score_name or repr(getattr(method, "score", None) or problem.score)
+        own = {"_strength": self.strength, "_precision": self.precision, "_covariance": self.covariance, "_model": self.model}
+        told: dict[str, Any] = {"finished": finished, "method": method, "seconds": problem.progress.seconds, "_problem": problem}
+        told |= {"names": problem.names, "details": self.details, "score_name": name, **own}
+        return FoundGraph(graph=self.graph, score=self.score, strengths=dict(self.strengths), path=self.path, trace=trace, **told)
 
 
 @dataclass(frozen=True, repr=False)

@@ -101,12 +101,9 @@ class OrderPosterior(OneTable, PicturedTable):
     def edges(self) -> tuple[PosteriorEdge, ...]:
         """The edges that some order has, the most probable first."""
         order = np.lexsort((*np.indices(self.matrix.shape)[::-1].reshape(2, -1), -self.matrix.ravel().round(12)))
-        places = [divmod(int(k), len(self.names)) for k in order]
-        return tuple(
-            PosteriorEdge(self.names[i], self.names[j], float(self.matrix[i, j]), float(self.error[i, j]))
-            for i, j in places
-            if self.matrix[i, j] > 0
-        )
+        places = [divmod(k, len(self.names)) for k in order.tolist() if self.matrix.flat[k] > 0]
+        numbers = [(float(self.matrix[at]), float(self.error[at])) for at in places]
+        return tuple(PosteriorEdge(self.names[i], self.names[j], *two) for (i, j), two in zip(places, numbers, strict=True))
 
     def probability(self, parent: str, child: str) -> float:
         """P(parent → child | data)."""
