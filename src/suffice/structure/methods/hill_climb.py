@@ -281,10 +281,7 @@ def climb(problem: Problem, walk: Walk, above: float = -np.inf) -> None:
 
 
 def climb_from(problem: Problem, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
-    """The parents in the graph that a climb within these rules ends at."""
+    """The parents in the graph that a climb within these rules ends at, where a first graph is known already."""
     walk = Walk(problem, rules, rules.start() if start is None else start)
-    best = problem.progress.score
-    if best == -np.inf:
-        problem.progress.better("start", walk.total, list(walk.parents))
-    climb(problem, walk, above=best)
+    climb(problem, walk, above=problem.progress.score)
     return list(walk.parents)

@@ -264,8 +264,7 @@ class MMHC(MethodByTests):
             return np.zeros((problem.n, problem.n), bool)
         judge, may = self.judge(problem), possible(problem.rules)
         near = self._shrunk(judge, self._grow(judge, may | may.T, problem), problem)
-        result: Bools = near & near.T
-        return result
+        return np.asarray(near & near.T)
 
     def _grow(self, judge: Judge, may: Bools, problem: Problem) -> Bools:
         """Add to every variable's candidates, one in each round, who is still dependent on it and most so."""

@@ -211,10 +211,8 @@ class ChordalClimb:
 
 def dag_of(graph: Graph) -> Dag:
     """A directed graph that says the same as a decomposable one."""
-    place: dict[str, int] = {}
-    for clique in graph.perfect_sequence():
-        for name in clique:
-            place.setdefault(name, len(place))
+    order = dict.fromkeys(name for clique in graph.perfect_sequence() for name in clique)
+    place = {name: i for i, name in enumerate(order)}
     return Dag([(a, b) if place[a] < place[b] else (b, a) for a, b in graph.edges], nodes=graph.nodes)
 
 

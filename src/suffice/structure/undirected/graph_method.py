@@ -105,14 +105,11 @@ class Penalties:
         elif isinstance(asked, Mapping):
             weights = _by_pair(asked, names)
         else:
-            number = {name: i for i, name in enumerate(order)}
-            chosen = [number[name] for name in names]
-            weights = asked.values.copy()
-            if weights.shape != (len(order), len(order)):
-                raise FitError(
-                    f"the penalties of {len(order)} columns are a matrix of {len(order)} by {len(order)}, not {weights.shape}"
-                )
-            weights = weights[np.ix_(chosen, chosen)]
+            shape, n = asked.values.shape, len(order)
+            if shape != (n, n):
+                raise FitError(f"the penalties of {n} columns are a matrix of {n} by {n}, not {shape}")
+            chosen = [order.index(name) for name in names]
+            weights = asked.values[np.ix_(chosen, chosen)]
         if not diagonal:
             np.fill_diagonal(weights, 0.0)
         weights = np.where(rules.required, 0.0, np.where(rules.allowed | np.eye(len(names), dtype=bool), weights, np.inf))

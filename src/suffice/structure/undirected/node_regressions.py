@@ -136,8 +136,7 @@ class GaussianNodes(NodeRegressions):
     def _residual(B: Array, matrix: Array) -> Array:
         """The mean of (x_i − Σ_j b_ij x_j)² for each i, given the mean of x xᵀ."""
         C = np.eye(len(B)) - B
-        left: Array = np.einsum("ij,jk,ik->i", C, matrix, C, optimize=True)
-        return left
+        return np.asarray(np.einsum("ij,jk,ik->i", C, matrix, C, optimize=True))
 
 
 NUMBERS = 2**19
@@ -335,13 +334,10 @@ class CodedNodes(NodeRegressions):
         for i in single.tolist():
             strengths[i, single] = nodes[i].theta[self.columns.first[single], 0]
         losses = np.array([node.loss for node in nodes])
-        return NodeFit(
-            strengths,
-            -2.0 * self.weight * float(self._normal(losses, losses).sum()),
-            sum(node.n_parameters for node in nodes),
-            float(losses.sum()) + sum(node.price(node.theta) for node in nodes),
-            CodedEffects(self.columns, tuple(node.here() for node in nodes), losses),
-        )
+        deviance = -2.0 * self.weight * float(self._normal(losses, losses).sum())
+        objective = float(losses.sum()) + sum(node.price(node.theta) for node in nodes)
+        effects = CodedEffects(self.columns, tuple(node.here() for node in nodes), losses)
+        return NodeFit(strengths, deviance, sum(node.n_parameters for node in nodes), objective, effects)
 
     def _normal(self, losses: Array, own: Array) -> Array:
         """The mean of ln p of each node from its losses: of a real one, in standard units, at the variance of its `own` loss."""
