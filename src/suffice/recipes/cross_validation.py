@@ -27,7 +27,7 @@ from suffice.families.priors.priors import suitable
 from suffice.families.protocol.family import Estimate, frame
 from suffice.graphs import Cpdag, Dag, Template
 from suffice.learning.fit import fit
-from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
+from suffice.recipes.compared_fits import ComparedFits, as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from suffice.graphs.template import TemplateLike
     from suffice.models.linear_chain.windows import LinearChain
     from suffice.objectives.principles import ObjectiveLike, PenaltyLike
-    from suffice.recipes.compared_fits import ComparedFits
 
 
 class Fold(NamedTuple):
@@ -213,8 +212,7 @@ def cross_validate(
         return Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph), finished
 
     what = {"method": method, "folds": folds, "score": score, "prior": how, "estimate": estimate, "constraints": constraints}
-    what |= {"lags": lags, "families": families, "time_limit": budget.time_limit, "seed": seed}
-    what |= {"memory_limit": budget.memory_limit}
+    what |= {"lags": lags, "families": families, "time_limit": limit, "seed": seed, "memory_limit": budget.memory_limit}
     with checkpoint_of(budget.checkpoint, "cross_validate", rows, what) as watch.memory, closing(watch):
         try:
             for train, test in rows.split(folds, seed):

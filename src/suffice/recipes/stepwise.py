@@ -254,11 +254,8 @@ class StepwiseWalk:
             more = one_more(self.generators, rules.allowed, self.names, self.max_order)
             asked += [(True, term, tuple(sorted(maximal([*self.generators, term])))) for term in more]
         if direction.removes:
-            asked += [
-                (False, g, without_term(self.generators, g))
-                for g in self.generators
-                if len(g) > 1 and not (len(g) == 2 and rules.required[self._at(*g)])
-            ]
+            loose = [g for g in self.generators if len(g) > 2 or (len(g) == 2 and not rules.required[self._at(*g)])]
+            asked += [(False, g, without_term(self.generators, g)) for g in loose]
         self.models.count(g for _, _, generators in asked for g in generators)
         result = []
         for adds, term, generators in sorted(asked, key=lambda c: (c[1], c[0])):
