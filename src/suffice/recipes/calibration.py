@@ -16,6 +16,7 @@ from suffice.basis.variables import Finite
 from suffice.engines.scan import scan
 from suffice.errors import DataError, FitError, ModelError, listing, nearest, whole
 from suffice.families.protocol.family import frame
+from suffice.recipes.compared_fits import HeldOutScores
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike
@@ -77,16 +78,12 @@ def calibration(network: BayesNet | MarkovNet, data: RowsLike, target: str, *, b
     total = weights.sum()
     if not total > 0:
         raise DataError("there are no rows to judge the network by")
-    probs = np.nan_to_num(probs)
-    right = probs[np.arange(len(true)), true]
-    with np.errstate(divide="ignore"):
-        logs = np.log(right)
-    squares = (probs**2).sum(axis=1) - 2.0 * right + 1.0
+    probs, scores = np.nan_to_num(probs), HeldOutScores.of(probs, true, weights)
     found, curves = [], {}
     for k, state in enumerate(own.states):
         found += _bins(state, probs[:, k], true == k, weights, n_bins)
         curves[state] = _roc(probs[:, k], true == k, weights)
-    return Calibration(own, float(weights @ squares / total), float(weights @ logs / total), tuple(found), curves, float(total))
+    return Calibration(own, scores.brier, scores.conditional / scores.weight, tuple(found), curves, float(total))
 
 
 def _bins(state: str, p: Array, hit: Bools, weights: Array, n_bins: int) -> list[CalibrationBin]:

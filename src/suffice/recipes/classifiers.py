@@ -159,10 +159,8 @@ class Labelled(NamedTuple):
 
     def dag(self, *, chained: bool = False) -> Dag:
         """The class is a parent of every feature; `chained`, so is each feature of those after it."""
-        names = self.names
-        return Dag(
-            {self.target.name: [], **{n: [self.target.name, *(names[:j] if chained else ())] for j, n in enumerate(names)}}
-        )
+        names, own = self.names, self.target.name
+        return Dag({own: [], **{n: [own, *(names[:j] if chained else ())] for j, n in enumerate(names)}})
 
 
 def check_labelled(data: Any, target: Any, features: Iterable[str] | None, variables: Any) -> Labelled:

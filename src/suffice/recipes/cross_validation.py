@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, overload
@@ -26,7 +27,7 @@ from suffice.families.priors.priors import suitable
 from suffice.families.protocol.family import Estimate, frame
 from suffice.graphs import Cpdag, Dag, Template
 from suffice.learning.fit import fit
-from suffice.recipes.compared_fits import as_fits, check_folds, compare_fits
+from suffice.recipes.compared_fits import ComparedFits, as_fits, check_folds, compare_fits
 from suffice.recipes.learn import PRIOR
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from suffice.graphs.template import TemplateLike
     from suffice.models.linear_chain.windows import LinearChain
     from suffice.objectives.principles import ObjectiveLike, PenaltyLike
-    from suffice.recipes.compared_fits import ComparedFits
 
 
 class Fold(NamedTuple):
@@ -212,9 +212,8 @@ def cross_validate(
         return Fold(bn.log_likelihood(test), test.weight, len(graph.edges), bn.n_parameters, graph), finished
 
     what = {"method": method, "folds": folds, "score": score, "prior": how, "estimate": estimate, "constraints": constraints}
-    what |= {"lags": lags, "families": families, "time_limit": budget.time_limit, "seed": seed}
-    what |= {"memory_limit": budget.memory_limit}
-    with checkpoint_of(budget.checkpoint, "cross_validate", rows, what) as watch.memory:
+    what |= {"lags": lags, "families": families, "time_limit": limit, "seed": seed, "memory_limit": budget.memory_limit}
+    with checkpoint_of(budget.checkpoint, "cross_validate", rows, what) as watch.memory, closing(watch):
         try:
             for train, test in rows.split(folds, seed):
                 watch.check(f"fold {len(done) + 1} of {folds}")
@@ -230,8 +229,6 @@ def cross_validate(
             if len(done) < 2:
                 raise
             note(f"the cross-validation was stopped after {len(done)} of {folds} folds")
-        finally:
-            watch.close()
     if stopped:
         note(f"{stopped} of the searches reached the time limit: their graphs are the best so far")
     return CrossValidation(tuple(done), folds, watch.seconds)

@@ -17,7 +17,7 @@ from suffice.families.priors.priors import BDeu, Gamma, NormalInverseGamma, suit
 from suffice.families.protocol.family import Estimate, Mean
 from suffice.learning.fit import fit
 from suffice.models.chain import Chain
-from suffice.models.networks import BayesNet
+from suffice.models.networks import BayesNet, MarkovNet
 from suffice.models.undirected.log_linear import LogLinear
 from suffice.recipes.stepwise import Stepwise
 from suffice.statistics import Statistics
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
         VariablesLike,
     )
     from suffice.models.gaussian_markov_net import GaussianMarkovNet
-    from suffice.models.networks import MarkovNet
     from suffice.structure.undirected.graph_method import GraphMethod
 
 SomeModel = TypeVar("SomeModel", BayesNet, Chain)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack, overload
@@ -32,16 +33,13 @@ from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
 from suffice.structure.methods.orders import Orders
 from suffice.structure.problem import is_directed
-from suffice.structure.results.found_graph import FoundGraph
+from suffice.structure.results.found_graph import N_SHOWN, FoundGraph
 from suffice.structure.results.plan import PER_CELL, Plan
 from suffice.structure.search import problem_of, search, with_most_parents
 from suffice.structure.windows import StepWindow
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, LagsLike, RowsLike, ScoresNodes, SearchesGraphs
-
-N_SHOWN = 60
-"""Edges that a printed result lists."""
 
 
 class Strength(NamedTuple):
@@ -155,7 +153,7 @@ def bootstrap(
     counts, n_done = np.zeros((len(names), len(names))), 0
     what: dict[str, Any] = {"method": method, "n": n, "score": score, "constraints": constraints, "lags": lags}
     what |= {"families": families, "seed": seed, "memory_limit": budget.memory_limit}
-    with checkpoint_of(budget.checkpoint, "bootstrap", rows, what) as watch.memory:
+    with checkpoint_of(budget.checkpoint, "bootstrap", rows, what) as watch.memory, closing(watch):
         try:
             for k in range(n):
                 watch.check(f"replicate {k + 1:,} of {n:,}")
@@ -165,8 +163,6 @@ def bootstrap(
             watch.memory.finish()
         except (OutOfTime, KeyboardInterrupt):  # a search that was cut short does not count
             pass
-        finally:
-            watch.close()
     if not n_done:
         raise FitError("the bootstrap was stopped before its first replicate was done")
     if n_done < n:
@@ -393,10 +389,9 @@ class Bootstrap(OneTable, PicturedTable):
         )
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
-        rows: list[list[object]] = []
-        for e in self.edges[:N_SHOWN]:
-            rows.append([e.a, e.b, f"{e.strength:.3f}", *([f"{e.direction:.3f}"] if self.directed else [])])
-        return ["a", "b", "strength", *(["direction a -> b"] if self.directed else [])], rows
+        n = 4 if self.directed else 3
+        each = [(e.a, e.b, f"{e.strength:.3f}", f"{e.direction:.3f}") for e in self.edges[:N_SHOWN]]
+        return ["a", "b", "strength", "direction a -> b"][:n], [list(row[:n]) for row in each]
 
     def _below(self) -> str:
         return f"\n... and {len(self.edges) - N_SHOWN:,} more; see edges" if len(self.edges) > N_SHOWN else ""

@@ -32,8 +32,7 @@ from suffice.models.undirected.features import undirected_model
 from suffice.models.undirected.log_linear import LogLinear, Names, maximal
 from suffice.objectives.scores import AIC, BIC, LogLikelihood
 from suffice.statistics import Request, Statistics
-from suffice.structure.methods.hill_climb import check_number
-from suffice.structure.problem import Problem
+from suffice.structure.problem import Problem, check_able, check_number
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.scoring.parent_sets import TIE
 from suffice.structure.undirected.graph_method import GraphMethod
@@ -144,8 +143,7 @@ class Stepwise(GraphMethod):
     start: Any = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.direction, type) or not hasattr(self.direction, "from_all"):
-            raise FitError(f"a direction is Forward(), Backward() or Both(), not {self.direction!r}")
+        check_able(self.direction, "from_all", "a direction is Forward(), Backward() or Both()")
         if self.score is not None:
             _check_score(self.score)
         check_number("max_order", self.max_order, 1, optional=True)
@@ -256,11 +254,8 @@ class StepwiseWalk:
             more = one_more(self.generators, rules.allowed, self.names, self.max_order)
             asked += [(True, term, tuple(sorted(maximal([*self.generators, term])))) for term in more]
         if direction.removes:
-            asked += [
-                (False, g, without_term(self.generators, g))
-                for g in self.generators
-                if len(g) > 1 and not (len(g) == 2 and rules.required[self._at(*g)])
-            ]
+            loose = [g for g in self.generators if len(g) > 2 or (len(g) == 2 and not rules.required[self._at(*g)])]
+            asked += [(False, g, without_term(self.generators, g)) for g in loose]
         self.models.count(g for _, _, generators in asked for g in generators)
         result = []
         for adds, term, generators in sorted(asked, key=lambda c: (c[1], c[0])):

@@ -65,15 +65,12 @@ class Constraints(ConstraintParts):
         lists = defaultdict[str, list[set[str]]](list)
         for child, names in joined.from_iterable(p.candidates for p in parts):
             lists[child].append(set(names))
-        limited = {name for p in parts for name, _ in p.max_parents_of}
-        self._hold(
-            **{said: tuple(sorted({x for p in parts for x in getattr(p, said)})) for said in (*EDGES, "tiers")},
-            max_parents=min((p.max_parents for p in parts if p.max_parents is not None), default=None),
-            max_parents_of=tuple(
-                (name, min(most for p in parts if (most := p.most_parents(name)) is not None)) for name in sorted(limited)
-            ),
-            candidates=tuple((child, tuple(sorted(set.intersection(*sets)))) for child, sets in sorted(lists.items())),
-        )
+        every = min((p.max_parents for p in parts if p.max_parents is not None), default=None)
+        limited = sorted({name for p in parts for name, _ in p.max_parents_of})
+        own = tuple((name, min(most for p in parts if (most := p.most_parents(name)) is not None)) for name in limited)
+        candidates = tuple((child, tuple(sorted(set.intersection(*sets)))) for child, sets in sorted(lists.items()))
+        said = {kind: tuple(sorted({x for p in parts for x in getattr(p, kind)})) for kind in (*EDGES, "tiers")}
+        self._hold(**said, max_parents=every, max_parents_of=own, candidates=candidates)
 
     def _hold(self, **said: Any) -> None:
         """Keep what is said, if some graph could keep it."""
@@ -125,9 +122,7 @@ class Constraints(ConstraintParts):
         self.refuse_unknown(number)
         required = np.zeros((n, n), bool)
         required[_cells(needed_edges(self, {v.name: v for v in variables}, regressions), number)] = True
-        most = np.full(n, max(n - 1, 0), np.int64)
-        if self.max_parents is not None or self.max_parents_of:
-            most[:] = [n - 1 if (k := self.most_parents(v.name)) is None else min(k, n - 1) for v in variables]
+        most = np.array([n - 1 if (k := self.most_parents(v.name)) is None else min(k, n - 1) for v in variables], np.int64)
         above = ancestors([np.flatnonzero(row).tolist() for row in required])
         allowed = self.allowed_edges(Rules.of_kinds(variables, regressions).allowed, number) & ~above.T
         above |= np.eye(n, dtype=bool)
@@ -148,9 +143,7 @@ class Constraints(ConstraintParts):
             back = tier[:, None] < tier if tiering.within else tier[:, None] <= tier
             allowed[back & (tier[:, None] >= 0)] = False  # where the child has a tier before the parent's, the parent has one
         for child, names in self.candidates:
-            among = np.zeros(n, bool)
-            among[_numbers(names, number)] = True
-            allowed[number[child]] &= among
+            allowed[number[child]] &= np.isin(np.arange(n), _numbers(names, number))
         return allowed
 
     def check(self, dag: Any) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +66,7 @@ class IndependenceTest(Named):
         """Whether it can test this variable."""
         return True
 
-    def bind(self, variables: Mapping[str, Variable]) -> Any:
+    def bind(self, variables: Mapping[str, Variable]) -> IndependenceTest:
         """The test of these variables."""
         return self
 
@@ -252,13 +252,10 @@ class Strata(NamedTuple):
     @staticmethod
     def of_moments(moments: Moments, pair: Sequence[str]) -> Strata:
         """From moments that were gathered, in units of the deviations of all rows."""
-        whole = moments.marginal((), moments.reals)
-        deviation = (
-            np.sqrt(np.diag(whole.scatter[0]) / max(whole.total, 1.0)) if len(whole.scatter) else np.zeros(len(moments.reals))
-        )
+        whole = moments.marginal((), moments.reals).at(np.array([0]))
+        deviation = np.sqrt(np.diag(whole.scatter[0]) / max(whole.total, 1.0))
         scale = np.where(deviation > 0, deviation, 1.0)
-        centre = whole.mean[0] if len(whole.mean) else np.zeros(len(moments.reals))
-        about = ConfigurationMoments.about_own_means(moments, centre, scale)
+        about = ConfigurationMoments.about_own_means(moments, whole.mean[0], scale)
         return Strata.of(about, [v.n_states for v in moments.variables], [moments.names.index(n) for n in pair])
 
     def answers(self, members: npt.NDArray[np.int32]) -> Array:
@@ -323,8 +320,7 @@ def suitable_test(variables: Sequence[Variable], test: IndependenceTest | None, 
             f"{type(test).__name__} tests {test.kinds} {listing(wrong, 3)}; "
             f"{Remedy('LikelihoodRatio()', '--test likelihood-ratio')} tests both together"
         )
-    bound: IndependenceTest = test.bind({v.name: v for v in variables})
-    return bound
+    return test.bind({v.name: v for v in variables})
 
 
 def table_statistic(counts: Counts, pearson: bool, adjusted: bool) -> tuple[float, int]:
@@ -352,9 +348,7 @@ def _margin(keys: Ints, n: Array) -> tuple[Ints, Array]:
 
 def correlations(moments: Moments) -> Array:
     """The matrix of correlations; a constant column has zeros, on the diagonal, too."""
-    if not len(moments.scatter):
-        return np.zeros((len(moments.reals), len(moments.reals)))
-    scatter = moments.scatter[0]
+    scatter = moments.at(np.array([0])).scatter[0]
     if not np.isfinite(scatter).all():
         raise too_large(moments.reals[-1])
     variance = np.diag(scatter)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, Unpack, overload
 
 import numpy as np
@@ -26,8 +26,7 @@ from suffice.engines.steps.blocks import available_memory, in_order
 from suffice.errors import FitError, note
 from suffice.objectives.scores import AIC, LogLikelihood
 from suffice.structure.constraints import Constraints
-from suffice.structure.methods.hill_climb import check_number
-from suffice.structure.problem import Problem
+from suffice.structure.problem import Problem, check_number
 from suffice.structure.results.order_posterior import OrderPosterior
 from suffice.structure.results.plan import Plan, Work, work_of_enumeration
 from suffice.structure.rules import Rules
@@ -355,14 +354,12 @@ def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Array]:
     """One over the number of orders of each graph that was drawn, relative to the largest."""
     from suffice.numerics.kernels.search.order_mcmc import linear_extensions
 
-    known: dict[bytes, float] = {}
+    masks = table.sets.masks[:, 0].astype(np.int64)
 
-    def orders(rows: Ints) -> float:
-        parents = table.sets.masks[rows, 0].astype(np.int64)
-        if (key := parents.tobytes()) not in known:
-            known[key] = float(linear_extensions(parents))
-        return known[key]
+    @cache
+    def orders(parents: bytes) -> float:
+        return float(linear_extensions(np.frombuffer(parents, np.int64).copy()))
 
-    counts = [np.array([orders(rows) for rows in batch.drawn]) for batch in batches]
+    counts = [np.array([orders(masks[rows].tobytes()) for rows in batch.drawn]) for batch in batches]
     fewest = min(float(c.min()) for c in counts)
     return [fewest / c for c in counts]

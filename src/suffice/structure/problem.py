@@ -189,3 +189,18 @@ class Method(Named):
 
     def run(self, problem: Problem) -> Any:
         raise NotImplementedError
+
+
+def check_number(name: str, value: object, least: int, *, optional: bool = False) -> None:
+    """Refuse an option that is no whole number of at least so much, nor None where it may be left open."""
+    if optional and value is None:
+        return
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise FitError(f"{name} must be a whole number of at least {least}, not {value!r}")
+
+
+def check_able(value: Any, able: str, what: str) -> Any:
+    """An object that can do what it is for."""
+    if isinstance(value, type) or not hasattr(value, able):
+        raise FitError(f"{what}, not {value!r}")
+    return value

@@ -253,11 +253,9 @@ def _objections_of_all(constraints: ConstraintParts, parents: Links[str], childr
 
 def edges_in(items: Iterable[Any]) -> tuple[Edge, ...]:
     """Edges, sorted and each once, from all the ways in which they are written down."""
-    found: set[Edge] = set()
-    for item in items:
-        found.update(_edges_of(getattr(item, "dag", item)))  # a network stands for its graph
-    all_nodes([], sorted(found))
-    return tuple(sorted(found))
+    found = sorted({edge for item in items for edge in _edges_of(getattr(item, "dag", item))})  # a network stands for its graph
+    all_nodes([], found)
+    return tuple(found)
 
 
 def _edges_of(item: Any) -> Iterable[Edge]:

@@ -24,7 +24,7 @@ from suffice.objectives.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints import Constraints, Require
 from suffice.structure.methods.orders import USUAL
-from suffice.structure.problem import Method, Outcome, Problem, is_directed
+from suffice.structure.problem import Method, Outcome, Problem, check_able, is_directed
 from suffice.structure.results.explanations import model_limit
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
@@ -122,20 +122,19 @@ def search(
     >>> search(sequences({"x": list("uuuuuuvvvvvv") * 9})).template.edges
     (('x[-1]', 'x'),)
     """
-    chosen: Method = _check_able(USUAL if method is None else method, "run", METHODS)
+    chosen: Method = check_able(USUAL if method is None else method, "run", METHODS)
     _, budget = options_of("search", limits, Limits)
     rows: Any = StepWindow.of(data, lags) if isinstance(data, Sequences) or lags is not None else data
+    name = type(chosen).__name__
     if isinstance(data, Sequences) and not is_directed(chosen):
-        raise DataError(f"{type(chosen).__name__} finds graphs without directions, and steps of sequences have one: time's")
-    problem = problem_of(
-        rows, score, constraints, budget, seed=seed, method=chosen, what=type(chosen).__name__, families=families
-    )
+        raise DataError(f"{name} finds graphs without directions, and steps of sequences have one: time's")
+    problem = problem_of(rows, score, constraints, budget, seed=seed, method=chosen, what=name, families=families)
     chosen, problem = with_most_parents(chosen, problem, asked=method is not None)
     tell_of_few_rows(chosen, problem)
     if dry_run:
         return Plan.of(problem, chosen)
     if budget.checkpoint is not None and not is_directed(chosen):
-        raise FitError(f"{type(chosen).__name__} keeps no checkpoint: searches for directed graphs do, and bootstrap")
+        raise FitError(f"{name} keeps no checkpoint: searches for directed graphs do, and bootstrap")
     of_states = all(isinstance(v, Finite) for v in problem.variables)
     if not of_states and is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)):
         note(limit)
@@ -197,11 +196,8 @@ def tell_of_few_rows(method: Method, problem: Problem) -> None:
 
     By chance, two columns gain more than ½ d ln N with the probability that a chi-square of d degrees exceeds d ln N.
     """
-    if (
-        "max_parents" not in getattr(method, "__dataclass_fields__", ())
-        or isinstance(problem.score, GraphPosterior)
-        or problem.n < 2
-    ):
+    bounded = "max_parents" in getattr(method, "__dataclass_fields__", ())
+    if not bounded or isinstance(problem.score, GraphPosterior) or problem.n < 2:
         return
     states = np.median([v.n_states if isinstance(v, Finite) else 2 for v in problem.variables])
     df, weight = max(states - 1.0, 1.0) ** 2, max(problem.data.weight, 1.0)
@@ -281,9 +277,8 @@ def problem_of(
         rows, lags, constraints = data.data, data.lags, data.constraints(constraints)
         variables = tuple(v for _, v in sorted(rows.schema.items()))
     else:
-        rows = (
-            Statistics([data], data.total) if isinstance(data, Moments) else data if isinstance(data, Statistics) else scan(data)
-        )
+        data = Statistics([data], data.total) if isinstance(data, Moments) else data
+        rows = data if isinstance(data, Statistics) else scan(data)
         variables = _variables(rows, getattr(method, "missing_cells", COMPLETED))
         named = dict.fromkeys(() if constraints is None else constraints.names, "the constraints name")
         if named or regressions:
@@ -297,19 +292,10 @@ def problem_of(
         rules = Rules.of_kinds(*kinds) if constraints is None else constraints.rules(*kinds)
     else:
         rules = method.rules(constraints or Constraints(), variables)
-    return Problem(
-        rows,
-        variables,
-        _check_able(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES),
-        replace(rules, names=tuple(v.name for v in variables)),
-        seed,
-        budget.threads,
-        None if budget.memory_limit is None else float(bytes_of(budget.memory_limit)),
-        budget.watch(what),
-        constraints,
-        lags,
-        regressions,
-    )
+    asked = check_able(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES)
+    rules = replace(rules, names=tuple(v.name for v in variables))
+    limits = budget.threads, None if budget.memory_limit is None else float(bytes_of(budget.memory_limit)), budget.watch(what)
+    return Problem(rows, variables, asked, rules, seed, *limits, constraints, lags, regressions)
 
 
 def searcher(method: Method, problem: Problem) -> Method | Branching:
@@ -319,9 +305,8 @@ def searcher(method: Method, problem: Problem) -> Method | Branching:
         return method
     from suffice.structure.methods.exact import Branching
 
-    return Branching(
-        method, *([(problem.number[a], problem.number[b]) for a, b in k] for k in (known.adjacent, known.not_ancestor))
-    )
+    pairs = ([(problem.number[a], problem.number[b]) for a, b in k] for k in (known.adjacent, known.not_ancestor))
+    return Branching(method, *pairs)
 
 
 def _variables(data: Data | Statistics, instead: str) -> tuple[Variable, ...]:
@@ -363,10 +348,3 @@ SCORES = "a score is LogLikelihood(), AIC(), BIC(), EBIC(1) or Evidence(prior)"
 
 COMPLETED = f"{Remedy('structural_em(data) and learn(data)', 'methods that work on scores')} search with missing cells"
 """What to do about missing cells."""
-
-
-def _check_able(value: Any, able: str, what: str) -> Any:
-    """An object that can do what it is for."""
-    if isinstance(value, type) or not hasattr(value, able):
-        raise FitError(f"{what}, not {value!r}")
-    return value

@@ -96,13 +96,11 @@ class Questions:
     ) -> Questions:
         """Each pool sorted; without `which` the pools of a pair are those of its two variables."""
         chosen = np.ascontiguousarray(pairs, np.int32).reshape(-1, 2)
-        return Questions(
-            chosen,
-            chosen if which is None else np.ascontiguousarray(which, np.int32).reshape(-1, 2),
-            np.full(len(chosen), -1, np.int32) if always is None else np.array(always, np.int32),
-            np.cumsum([0, *map(len, pools)], dtype=np.int64),
-            np.concatenate([np.zeros(0, np.int32), *(np.asarray(p, np.int32) for p in pools)]).astype(np.int32),
-        )
+        own = chosen if which is None else np.ascontiguousarray(which, np.int32).reshape(-1, 2)
+        every = np.full(len(chosen), -1, np.int32) if always is None else np.array(always, np.int32)
+        first = np.cumsum([0, *map(len, pools)], dtype=np.int64)
+        pool = np.concatenate([np.zeros(0, np.int32), *(np.asarray(p, np.int32) for p in pools)]).astype(np.int32)
+        return Questions(chosen, own, every, first, pool)
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -354,12 +352,7 @@ class MixedJudge(Judge):
         if len(tables):
             asked, inverse = np.unique(owner[tables], return_inverse=True)
             places = self._place.astype(np.int32)
-            some = (
-                np.ascontiguousarray(places[pairs[asked]]),
-                inverse.astype(np.int32),
-                np.ascontiguousarray(places[sets[tables]]),
-            )
-            result[tables] = self._of_finite.log_p(*some, enough)
+            result[tables] = self._of_finite.log_p(places[pairs[asked]], inverse.astype(np.int32), places[sets[tables]], enough)
         groups: dict[Parents, dict[tuple[Parents, int], list[int]]] = {}
         for t in np.flatnonzero(real.any(1)).tolist():
             finite = members[t][~real[t]]

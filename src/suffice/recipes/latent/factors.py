@@ -7,6 +7,7 @@ in all columns, v = Σ_j residual_j / Σ_j N_j: the M-step is exact all the same
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
@@ -25,7 +26,7 @@ from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.learning.em import run_of
-from suffice.learning.incomplete.climb import Climb, Squarem, best_first, evaluate, from_starts
+from suffice.learning.incomplete.climb import Climb, Squarem, best_first, from_starts
 from suffice.learning.incomplete.hidden_numbers import FLOOR
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.reduced_task import ExpectedStatistic
@@ -197,12 +198,9 @@ def factors(
     asked = _Asked(**common, spherical=spherical, columns=tuple(variables), threads=budget.threads, room=budget.room)
     d = len(variables)
     check_room(budget.room, 8.0 * COPIES * d * (d + max(asked.sizes)), "the covariance of all columns", "take fewer columns")
-    try:
+    with closing(watch):
         learn, outside = partial(_best, rows, _covariances(rows, asked), asked), partial(_log_likelihood_outside, asked)
-        best: FactorsRun = asked.best(rows, learn, outside)
-        return best
-    finally:
-        watch.close()
+        return asked.best(rows, learn, outside)
 
 
 def _columns(rows: Data | Statistics, name: str) -> dict[str, Variable]:
@@ -314,9 +312,7 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
         way.run(asked.tol, asked.max_iter, asked.watching(i, k), Squarem())
 
     thetas = problem.beginnings(None, asked.starts, asked.seed)
-    climbs, stopped = from_starts(
-        thetas, asked.starts, asked.watch, lambda theta: Climb(problem, evaluate(problem, theta)), climb
-    )
+    climbs, stopped = from_starts(thetas, asked.starts, asked.watch, partial(Climb.at, problem), climb)
     run = run_of(problem, climbs, asked.starts, stopped, asked.tol)
     optima = tuple(StartResult(o.objective, o.iterations, o.converged, o.stopped or None) for o in run.optima)
     facts = (optima, None, problem.weight, names, asked.columns, asked.spherical)

@@ -4,6 +4,7 @@ its states."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -21,7 +22,7 @@ from suffice.errors.remedies import FAMILY, MORE_ITERATIONS, as_regression
 from suffice.families.protocol.family import Array, Estimate
 from suffice.graphs.lagged import relative_name, unrolled_name
 from suffice.incomplete.components import Theta
-from suffice.incomplete.first_slices import checked_first
+from suffice.incomplete.first_slices import First, checked_first
 from suffice.learning.chains.chain_covariance import StateProblem, StateStarts, permute_states, permuted_statistic
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences
 from suffice.learning.incomplete.climb import Climb, EmMethod, em_method_of, evaluate
@@ -30,15 +31,13 @@ from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, Spherica
 from suffice.models.chain import Chain
 from suffice.models.chains.chain_answers import best_log_prob
 from suffice.recipes.latent import latent_run
-from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, class_table
+from suffice.recipes.latent.latent_run import ICL, LatentOptions, LatentRun, LatentTask, class_table
 from suffice.statistics.counts import freeze
 from suffice.structure.undirected.selection import HeldOut
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import FamiliesLike, PriorLike, SizesLike
-    from suffice.incomplete.first_slices import First
     from suffice.objectives.scores import Penalised
-    from suffice.recipes.latent.latent_run import ICL
 
 KINDS = (Full, Tied, Diagonal, Spherical)
 
@@ -233,17 +232,13 @@ def hmm(
             f"only {rows.n_sequences}: choose by BIC(), AIC() or ICL(), take fewer folds, or cut the sequences by a column, "
             f"by=..."
         )
-    common["watch"] = watch = budget.watch("hmm")
-    task = _HmmTask(**common, kinds=kinds, families=others, sticky=float(sticky), how=how, method=method)
 
     def outside(train: Sequences, test: Sequences, k: int) -> float:
         return _learn(train, k, task)[0].model.log_likelihood(test)
 
-    try:
-        best: HmmRun = task.best(rows, partial(_learn, rows, task=task), outside)
-        return best
-    finally:
-        watch.close()
+    with closing(budget.watch("hmm")) as common["watch"]:
+        task = _HmmTask(**common, kinds=kinds, families=others, sticky=float(sticky), how=how, method=method)
+        return task.best(rows, partial(_learn, rows, task=task), outside)
 
 
 def _kinds(covariance: Any, families: Any, rows: Sequences, name: str) -> tuple[dict[str, Kind], dict[str, Any]]:
@@ -277,12 +272,7 @@ def _learn(rows: Sequences, k: int, task: _HmmTask) -> tuple[HmmRun, bool]:
         return StateStarts(problem, hidden, task.kinds, task.seed).draw
 
     climbs, stopped = task.climbs(Climb, problem, k, begin, draws, method=task.method)
-    if all(c.stopped for c in climbs):
-        raise FitError(
-            f"all {len(climbs)} starts of {k} states collapsed: {climbs[0].stopped}; use fewer states, a prior, for instance "
-            "(Dirichlet(1), NormalInverseGamma()), or a covariance that all states share, Tied()"
-        )
-    latent_run.tell_of_ends(climbs, stopped, task.starts, "model")
+    latent_run.tell_of_ends(climbs, stopped, task, f"{k} states", "model")
     return _run(climbs, problem, hidden, task), stopped
 
 

@@ -25,6 +25,8 @@ from suffice.structure.undirected.selection import HeldOut
 SHOWN = 8
 """Columns of each kind that a table of classes shows."""
 
+R = TypeVar("R", bound=Any)
+
 
 @dataclass(frozen=True)
 class ICL:
@@ -187,13 +189,13 @@ class LatentTask:
         climbs, stopped = from_starts(places(), n, self.watch, at, climb, collapse)
         return [c for c in climbs if c.trace or c.stopped], stopped
 
-    def best(self, rows: Any, learn: Callable[[int], tuple[Any, bool]], outside: Callable[[Any, Any, int], float]) -> Any:
+    def best(self, rows: Any, learn: Callable[[int], tuple[R, bool]], outside: Callable[[Any, Any, int], float]) -> R:
         """The run of the number of classes, states or factors that is asked for, or the best of several, with how they compare.
         `learn` gives the run of a number, and whether it was stopped before its end; a number at which all starts collapse is
         out. Of rows, or sequences, held out, `outside(train, test, k)` is ln p under what those outside their fold teach."""
         if not self.several:
             return learn(self.sizes[0])[0]
-        found, choices, what = dict[int, Any](), list[Choice](), self.what
+        found, choices, what = dict[int, R](), list[Choice](), self.what
         for size in self.sizes:
             try:
                 run, stopped = learn(size)
@@ -289,11 +291,20 @@ def class_table(run: Any, more: Mapping[str, Array]) -> tuple[list[str], list[li
     return [run.name, *(name for name, _ in columns)], [list(line) for line in lines]
 
 
-def tell_of_ends(climbs: list[Climb], stopped: bool, starts: int, what: str) -> None:
-    """Note what the user should know of how starts ended, and bring the best to the front."""
+def collapse_of_all(n: int, of: str, why: str, what: str) -> FitError:
+    return FitError(
+        f"all {n} starts of {of} collapsed: {why}; use fewer {what}, a prior, for instance (Dirichlet(1), NormalInverseGamma()), "
+        f"or a covariance that all {what} share, Tied()"
+    )
+
+
+def tell_of_ends(climbs: list[Climb], stopped: bool, task: LatentTask, of: str, model: str) -> None:
+    """Note what the user should know of how starts ended, and bring the best to the front; refuse it if all collapsed."""
     fallen = [c.stopped for c in climbs if c.stopped]
+    if len(fallen) == len(climbs):
+        raise collapse_of_all(len(climbs), of, climbs[0].stopped, task.what)
     if stopped:
-        note(f"stopped in start {len(climbs)} of {starts}: the {what} is the best so far")
+        note(f"stopped in start {len(climbs)} of {task.starts}: the {model} is the best so far")
     if fallen:
         note(f"{len(fallen)} of {len(climbs)} starts collapsed and were given up: {fallen[0]}")
     climbs.sort(key=lambda c: (bool(c.stopped), -c.point.objective))
@@ -301,7 +312,5 @@ def tell_of_ends(climbs: list[Climb], stopped: bool, starts: int, what: str) -> 
 
 def optima_of(climbs: list[Climb]) -> tuple[StartResult, ...]:
     """What each start led to."""
-    ends = [c.trace[-1].objective if c.trace else -np.inf for c in climbs]
-    return tuple(
-        StartResult(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in zip(ends, climbs, strict=True)
-    )
+    each = [(c.trace[-1].objective if c.trace else -np.inf, c) for c in climbs]
+    return tuple(StartResult(end, len(c.trace), c.converged, in_python(c.stopped) or None) for end, c in each)

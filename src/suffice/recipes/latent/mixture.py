@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -34,20 +35,18 @@ from suffice.learning.latent.mixture_parts import (
     ImpossibleRow,
     ScoredClasses,
 )
-from suffice.learning.latent.mixture_setup import MixtureProblem, MixtureRows
+from suffice.learning.latent.mixture_setup import Kind, MixtureProblem, MixtureRows
 from suffice.learning.latent.mixture_start import MixtureStarts, given_start, start_at
 from suffice.models.networks import BayesNet
 from suffice.recipes.latent import latent_run
-from suffice.recipes.latent.latent_run import LatentOptions, LatentRun, LatentTask, class_table
+from suffice.recipes.latent.latent_run import ICL, LatentOptions, LatentRun, LatentTask, class_table
 from suffice.statistics import Statistics
 from suffice.statistics.counts import freeze
 from suffice.structure.undirected.selection import HeldOut
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import PriorLike, RowsLike, SizesLike
-    from suffice.learning.latent.mixture_setup import Kind
     from suffice.objectives.scores import Penalised
-    from suffice.recipes.latent.latent_run import ICL
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,9 +153,8 @@ class MixtureRun(LatentRun[BayesNet]):
     @one_blas_thread
     def log_prob(self, rows: RowsLike) -> Array:
         """ln p(row) of each row, the class and missing cells summed out; −inf where a row is impossible."""
-        return np.concatenate(
-            [np.zeros(0), *(log_p for _, log_p in rows_with(rows, self._variables, "mixture").map(self._posterior()))]
-        )
+        found = rows_with(rows, self._variables, "mixture").map(self._posterior())
+        return np.concatenate([np.zeros(0), *(log_p for _, log_p in found)])
 
     def predict(self, rows: RowsLike) -> npt.NDArray[np.int64]:
         """The number of the most probable class of each row, from 0."""
@@ -249,18 +247,15 @@ def mixture(
     task = _MixtureTask(**common, covariance=covariance, prior=as_prior(prior), how=how, threads=budget.threads)
     asked = {"k": task.sizes, "covariance": covariance, "prior": prior, "estimate": estimate, "starts": starts, "start": start}
     asked |= {"seed": task.seed, "tol": task.tol, "max_iter": task.max_iter, "choose": task.judge}
-    try:
-        with checkpoint_of(budget.checkpoint, "mixture", rows, asked) as watch.memory:
-            table = _table(rows) if task.several else _table(rows, start, budget.room)
 
-            def outside(train: Data, test: Data, k: int) -> float:
-                return _learn(_table(train.hold()), k, task)[0]._held_out(test)
+    def outside(train: Data, test: Data, k: int) -> float:
+        return _learn(_table(train.hold()), k, task)[0]._held_out(test)
 
-            run: MixtureRun = task.best(rows, partial(_learn, table, task=task), outside)
-            watch.memory.finish()
-            return run
-    finally:
-        watch.close()
+    with closing(watch), checkpoint_of(budget.checkpoint, "mixture", rows, asked) as watch.memory:
+        table = _table(rows) if task.several else _table(rows, start, budget.room)
+        run: MixtureRun = task.best(rows, partial(_learn, table, task=task), outside)
+        watch.memory.finish()
+        return run
 
 
 def _table(rows: Data, start: Any = None, room: float = np.inf) -> MixtureRows:
@@ -289,13 +284,12 @@ def _learn(table: MixtureRows, k: int, task: _MixtureTask) -> tuple[MixtureRun, 
         starts = MixtureStarts(mixture, task.seed)
         return lambda i, rng: starts.draw(rng, i % 2 == 0)
 
+    of = f"a mixture of {k} classes of {listing(name for part in mixture.parts for name in part.names)}"
     try:
         climbs, stopped = task.climbs(_Drawn, mixture, k, begin, draws, CollapsedClass)
     except CollapsedClass as collapse:
-        raise _all_collapsed(1, str(collapse), mixture) from None
-    if all(c.stopped for c in climbs):
-        raise _all_collapsed(len(climbs), climbs[0].stopped, mixture)
-    latent_run.tell_of_ends(climbs, stopped, task.starts, "mixture")
+        raise latent_run.collapse_of_all(1, of, str(collapse), task.what) from None
+    latent_run.tell_of_ends(climbs, stopped, task, of, "mixture")
     return _run(climbs, mixture, task), stopped
 
 
@@ -308,15 +302,6 @@ class _Drawn(Climb):
         return super().restore(packed)
 
 
-def _all_collapsed(n: int, why: str, mixture: MixtureProblem) -> FitError:
-    names = [name for part in mixture.parts for name in part.names]
-    return FitError(
-        f"all {n} starts of a mixture of {mixture.hidden.n_states} classes of {listing(names)} collapsed: {why}; "
-        "use fewer classes, a prior, for instance (Dirichlet(1), NormalInverseGamma()), or a covariance that all classes share, "
-        "Tied()"
-    )
-
-
 def _run(climbs: list[Climb], mixture: MixtureProblem, task: _MixtureTask) -> MixtureRun:
     """The mixture, its classes in order: class → every column, and among columns that are normal together from each to those
     after it."""
@@ -327,15 +312,9 @@ def _run(climbs: list[Climb], mixture: MixtureProblem, task: _MixtureTask) -> Mi
     cpds = mixture.cpds(parameters, sums.counts[order])
     variables: dict[str, Variable] = {hidden.name: hidden, **mixture.variables}
     by = "maximum likelihood" if task.prior is None else f"posterior {type(task.how).__name__.lower()}"
-    model = BayesNet.of(
-        Dag({n: list(cpds[n].parents) for n in variables}),
-        variables,
-        cpds,
-        prior=task.prior,
-        estimate=task.how,
-        fit_info=f"a mixture of {hidden.n_states} classes by EM from {mixture.weight:,.10g} rows, {by}",
-        incomplete=True,
-        hidden=[hidden.name],
-    )
+    dag = Dag({n: list(cpds[n].parents) for n in variables})
+    info = f"a mixture of {hidden.n_states} classes by EM from {mixture.weight:,.10g} rows, {by}"
+    said: dict[str, Any] = {"prior": task.prior, "estimate": task.how, "fit_info": info, "incomplete": True}
+    model = BayesNet.of(dag, variables, cpds, **said, hidden=[hidden.name])
     facts = (latent_run.optima_of(climbs), None, mixture.weight, hidden.name, parameters, sums.hard, dict(mixture.variables))
     return MixtureRun(model, tuple(best.trace), best.converged, *facts, traces=tuple(tuple(c.trace) for c in climbs))

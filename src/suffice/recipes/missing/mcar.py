@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from suffice.basis.arrays import Array, Bools, Ints
+from suffice.basis.libraries import sc
 from suffice.engines.steps.blocks import with_count
 from suffice.recipes.missing.missing_cells import Columns, MissingSummary
 from suffice.statistics.moments import Cases, Spread
@@ -125,8 +126,6 @@ def _of_pairs(pairs: Sequence[Dependence], why: str) -> McarTest:
 
 def little(cases: Cases | None) -> McarTest | str:
     """Little's test of columns of numbers, or why it was not made ("": there is nothing that it could test)."""
-    from scipy.special import chdtrc
-
     if cases is None:
         return "there are too many patterns for Little's test of the numbers"
     seen, normals = _observed_patterns(cases)
@@ -146,7 +145,7 @@ def little(cases: Cases | None) -> McarTest | str:
         f"Little's test of {seen.shape[1]} columns of numbers in {len(seen)} patterns: the mean of each pattern against a "
         "joint normal distribution fitted by EM; assumes normal columns, or patterns of many rows"
     )
-    return McarTest(statistic, df, float(chdtrc(df, statistic)), what)
+    return McarTest(statistic, df, float(sc.chdtrc(df, statistic)), what)
 
 
 def affordable(patterns: int, columns: int) -> int:
@@ -220,8 +219,6 @@ def normal_by_em(seen: Bools, normals: Spread, max_iter: int = 2000) -> tuple[Ar
 
 def _finite_pairs(columns: Columns, tables: Mapping[str, Array]) -> Iterator[Dependence]:
     """G² of the states of each finite column and whether each other column is missing, all of those at once."""
-    from scipy.special import chdtrc
-
     for on, table in with_count(tables.items(), "comparing columns", len(tables)):
         ordered = table[:, np.argsort(-table[0], kind="stable")]
         share = table[1:].sum(axis=1) / max(float(table[0].sum()), 1e-300)
@@ -236,7 +233,7 @@ def _finite_pairs(columns: Columns, tables: Mapping[str, Array]) -> Iterator[Dep
         statistic, df = np.maximum(0.0, 2.0 * (cells * logs).sum(axis=(0, 2))), pools - 1
         off = np.where(total > 0.0, (cells - expected) ** 2 / expected, 0.0).sum(axis=(0, 2))
         strength = np.minimum(1.0, np.sqrt(off / max(float(table[0].sum()), 1e-300)))
-        numbers = zip(chdtrc(df, statistic).tolist(), strength.tolist(), statistic.tolist(), df.tolist(), strict=True)
+        numbers = zip(sc.chdtrc(df, statistic).tolist(), strength.tolist(), statistic.tolist(), df.tolist(), strict=True)
         yield from (Dependence(columns.gappy[j], on, *four) for j, four in zip(used.tolist(), numbers, strict=True))
 
 
@@ -259,8 +256,6 @@ def _pool_weights(weights: Array, pools: Ints) -> Array:
 def _real_pairs(columns: Columns, sums: Array) -> Iterator[Dependence]:
     """The t of the ranks of each column of numbers where each other column is missing and where it is not. Twelve times the
     variance of ranks is 1 where all numbers differ, and small where most are equal: such rows count less."""
-    from scipy.special import stdtr
-
     names = np.array(list(columns.reals))
     for j, column in with_count(enumerate(columns.gappy), "comparing columns", len(columns.gappy)):
         n, first, second = np.stack([sums[0] - sums[1 + j], sums[1 + j]]).transpose(1, 0, 2)
@@ -271,7 +266,7 @@ def _real_pairs(columns: Columns, sums: Array) -> Iterator[Dependence]:
         used = np.flatnonzero((names != column) & (n.min(axis=0) * untied >= FEWEST))
         error, df = _error(n[:, used], spread[:, used], within[used])
         statistic = step[used] / np.sqrt(error)
-        p, strength = 2.0 * stdtr(df, -np.abs(statistic)), np.sqrt(between / (between + within))[used]
+        p, strength = 2.0 * sc.stdtr(df, -np.abs(statistic)), np.sqrt(between / (between + within))[used]
         numbers = zip(p.tolist(), strength.tolist(), statistic.tolist(), df.tolist(), strict=True)
         yield from (Dependence(column, str(names[k]), *four) for k, four in zip(used.tolist(), numbers, strict=True))
 

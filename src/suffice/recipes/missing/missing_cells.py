@@ -40,9 +40,8 @@ class Patterns:
         return cls({key.tobytes(): w for key, w in zip(keys, weights, strict=True)})
 
     def __add__(self, more: Patterns) -> Patterns:
-        weights = dict(self.weights)
-        for key, weight in more.weights.items():
-            weights[key] = weights.get(key, 0.0) + weight
+        both = {**self.weights, **more.weights}
+        weights = {key: self.weights.get(key, 0.0) + more.weights.get(key, 0.0) for key in both}
         others = self.others + more.others
         if len(weights) > MAX_PATTERNS:
             ordered = sorted(weights, key=lambda key: (-weights[key], key))
@@ -98,9 +97,7 @@ class Ranks:
     @classmethod
     def of(cls, sample: Array) -> Ranks:
         values = np.sort(sample)
-        places = (
-            np.linspace(0, len(values) - 1, KNOTS).round().astype(np.int64) if len(values) > KNOTS else np.arange(len(values))
-        )
+        places = np.linspace(0, len(values) - 1, min(KNOTS, len(values))).round().astype(np.int64)
         knots = np.unique(values[places])
         below, upto = np.searchsorted(values, knots), np.searchsorted(values, knots, "right")
         at, between = (below + upto) / 2.0, (np.append(0, upto) + np.append(below, len(values))) / 2.0
@@ -169,15 +166,11 @@ class LookAtMissing(Step[MissingSummary]):
         for i, name in enumerate(columns.reals):
             numbers[i] = block.columns[name]
         gappy = [np.flatnonzero(gaps[columns.every.index(n)]) for n in columns.gappy]
-        return MissingSummary(
-            np.array(weight.sum()),
-            np.array([weight[line].sum() for line in gaps]),
-            np.array([weight[~gaps.any(axis=0)].sum(), weight[gaps.all(axis=0)].sum()]),
-            Patterns.of(gaps, weight),
-            _tables(block, columns, gappy, weight),
-            _rank_sums(columns, numbers, gappy, weight),
-            PatternMoments.of(numbers, weight),
-        )
+        cells = np.array([weight[line].sum() for line in gaps])
+        ends = np.array([weight[~gaps.any(axis=0)].sum(), weight[gaps.all(axis=0)].sum()])
+        tables, ranks = _tables(block, columns, gappy, weight), _rank_sums(columns, numbers, gappy, weight)
+        patterns, moments = Patterns.of(gaps, weight), PatternMoments.of(numbers, weight)
+        return MissingSummary(np.array(weight.sum()), cells, ends, patterns, tables, ranks, moments)
 
 
 def _tables(block: Block, columns: Columns, gappy: Sequence[Ints], weight: Array) -> dict[str, Array]:

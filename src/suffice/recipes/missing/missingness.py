@@ -361,18 +361,11 @@ def _report(rows: Data, columns: Columns, found: MissingSummary) -> Missingness:
         notes.append(f"columns of more than {MAX_STATES:,} states were not compared: {listing(left_out)}")
     if rows.weighted and not rows.whole_weights:
         notes.append("weights that are no whole numbers count as rows in the tests")
-    return Missingness(
-        rows.n_rows,
-        weight,
-        tuple(gaps),
-        tuple(patterns),
-        number(found.ends[0]),
-        number(found.ends[1]),
-        tuple(n for n in columns.every if rows.missing[n] == rows.n_rows),
-        mcar,
-        tuple(p for p in pairs if p.p_value <= LEVEL),
-        tuple(notes),
-    )
+    complete, empty_rows = map(number, found.ends)
+    empty = tuple(n for n in columns.every if rows.missing[n] == rows.n_rows)
+    depends = tuple(p for p in pairs if p.p_value <= LEVEL)
+    facts = (tuple(gaps), tuple(patterns), complete, empty_rows, empty, mcar, depends, tuple(notes))
+    return Missingness(rows.n_rows, weight, *facts)
 
 
 def _plain(x: Any) -> Any:

@@ -45,9 +45,9 @@ from suffice.statistics import Counts, Statistics
 from suffice.statistics.moments import nothing
 from suffice.structure.constraints import Constraints, Forbid
 from suffice.structure.methods.ges import GES
-from suffice.structure.methods.hill_climb import HillClimb, check_number
+from suffice.structure.methods.hill_climb import HillClimb
 from suffice.structure.methods.pc import MMHC, PC
-from suffice.structure.problem import Method, Problem
+from suffice.structure.problem import Method, Problem, check_able, check_number
 from suffice.structure.results.explanations import Explanation, directions, spell
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import N_SHOWN
@@ -291,9 +291,8 @@ def structural_em(
         chosen.refuse_regressions(problem)
     by_name = dict(sorted(task.variables.items()))
     rows = IncompleteRows(task.rows, by_name, problem.seed, whole=bool(regressions), integrated=integrated)
-    how = SearchOptions(
-        chosen, rounds, tol, max_iter, as_prior(prior), start, starts or (STARTS if task.hidden and start is None else 1)
-    )
+    starts = starts or (STARTS if task.hidden and start is None else 1)
+    how = SearchOptions(chosen, rounds, tol, max_iter, as_prior(prior), start, starts)
     search = StructuralSearch(task, rows, problem, how)
     asked: dict[str, Any] = {"hidden": hidden, "score": problem.score, "constraints": constraints, "families": families}
     asked |= {**how._asdict(), "seed": seed, "start": start if known is None else {n: known[n] for n in known}}
@@ -315,18 +314,11 @@ def _result(search: StructuralSearch, finished: bool) -> StructuralRun:
     for name in search.task.hidden:
         if not any(name in edge for edge in search.best.model.dag.edges):
             note(f"the hidden variable {name!r} has no links in the best graph: the data does not call for it")
-    return StructuralRun(
-        search.with_prior(search.best.model, finished),
-        tuple(Iteration(r.score, r.log_likelihood, r.seconds) for r in rising),
-        search.converged and finished,
-        graphs,
-        search.best.score,
-        tuple(max(r.score for r in g) for g in search.graphs if g),
-        finished,
-        method,
-        ways,
-        search,
-    )
+    model = search.with_prior(search.best.model, finished)
+    trace = tuple(Iteration(r.score, r.log_likelihood, r.seconds) for r in rising)
+    optima = tuple(max(r.score for r in g) for g in search.graphs if g)
+    facts = (graphs, search.best.score, optima, finished, method, ways, search)
+    return StructuralRun(model, trace, search.converged and finished, *facts)
 
 
 @contextmanager
@@ -347,9 +339,8 @@ def said_once() -> Iterator[None]:
 
 
 def _check_method(method: Any) -> Method:
-    chosen: Method = HillClimb() if method is None else method
-    if isinstance(chosen, type) or not hasattr(chosen, "run"):
-        raise FitError(f"a method is an object such as HillClimb(), Tabu(), Orders() or Exact(), not {method!r}")
+    known = "a method is an object such as HillClimb(), Tabu(), Orders() or Exact()"
+    chosen: Method = check_able(HillClimb() if method is None else method, "run", known)
     if isinstance(method, (PC, MMHC)):
         raise FitError(
             f"{type(method).__name__} tests independence in rows, and expected statistics would pass for more rows "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -148,7 +149,7 @@ class StructuralSearch:
         """The best graph among others, by the statistics that the rows are expected to have under its network."""
         assert self.best is not None
         problem = self._expect(self.best)
-        return Found.at(problem, self.options.method, dag, problem.scores.total(self._numbers_of(dag)), finished=finished)
+        return Found.at(problem, self.options.method, dag, problem.scores.total(self.problem.parents(dag)), finished=finished)
 
     def _tell(self, what: str) -> None:
         """Look at the clock, and show what is being done."""
@@ -215,7 +216,7 @@ class StructuralSearch:
             child = error.node
         elif state is not None and state.problem is not None:  # the new one that gained most, as one without variance does
             new = [n for n in dag.nodes if set(dag.parents(n)) - set(state.model.dag.parents(n))]
-            parents, scores = dict(zip(names, self._numbers_of(dag), strict=True)), state.problem.scores
+            parents, scores = dict(zip(names, self.problem.parents(dag), strict=True)), state.problem.scores
             gain = {n: scores.family(i := names.index(n), parents[n]) - scores.family(i, ()) for n in new}
             child = max(gain, key=lambda n: gain[n], default=None)
         if child is None or not (above := dag.parents(child)):
@@ -287,7 +288,7 @@ class StructuralSearch:
 
     def _without_barred(self, dag: Dag) -> Dag:
         """The graph without the parents in families that are barred, but for required ones."""
-        parents, required = self._numbers_of(dag), self.problem.rules.required
+        parents, required = self.problem.parents(dag), self.problem.rules.required
         for child, some in self.barred:
             if some <= set(parents[child]):
                 parents[child] = tuple(p for p in parents[child] if p not in some or required[child, p])
@@ -327,12 +328,12 @@ class StructuralSearch:
     def _find_better(self, state: _RoundState) -> Dag | None:
         """The graph that scores best on what is expected; None if the method finds nothing better than the current one."""
         problem = self._expect(state)
-        now = self._numbers_of(state.model.dag)
+        now = self.problem.parents(state.model.dag)
         here = problem.scores.total(now) if self._is_allowed(state.model.dag) else -np.inf
         methods, possible = [self.options.method], np.isfinite(here) and problem.rules.permits(now)
         if hasattr(methods[0], "start") and possible and not self._beyond_edges():
             methods.append(replace(methods[0], start=state.model.dag))  # type: ignore[type-var]  # a climb also goes on from here
-        found = [self._search(_scored_as(problem, self._watch()), m) for m in methods]
+        found = [self._search(problem, m) for m in methods]
         best = max(found, key=lambda f: -np.inf if f.score is None else f.score)
         return best.dag if best.score is not None and _above(best.score, here) else None
 
@@ -357,13 +358,13 @@ class StructuralSearch:
         return dag if self._beyond_edges() or isinstance(self.options.method, SHAPED) else Dag(kept, nodes=names)
 
     def _search(self, problem: Problem, method: Any) -> Found:
-        try:
-            outcome = searcher(method, problem).run(problem)
+        """A search under a clock of its own, with what the scores of the problem know already."""
+        with closing(self._watch()) as watch:
+            problem.scores.watch = lambda what="scoring parent sets": watch.check(what)
+            outcome = searcher(method, problem).run(problem := problem.under(progress=watch))
             if not outcome.finished:
-                raise OutOfTime if problem.progress.left <= 0 else KeyboardInterrupt
+                raise OutOfTime if watch.left <= 0 else KeyboardInterrupt
             return Found.of(problem, method, outcome, finished=True)
-        finally:
-            problem.progress.close()
 
     def _beyond_edges(self) -> bool:
         """Whether there are constraints that are not about single edges."""
@@ -413,14 +414,10 @@ class StructuralSearch:
         if self.penalised:
             state.score = log_likelihood - float(self.problem.score.price(self.task.rows.weight)) * model.n_parameters
         else:
-            total = self._expect(state).scores.total(self._numbers_of(model.dag))
+            total = self._expect(state).scores.total(self.problem.parents(model.dag))
             seen = self._expected_statistics(model.dag, state)
             state.score = total + log_likelihood - log_likelihood_of(model, seen, state.expected)
         return state
-
-    def _numbers_of(self, dag: Dag) -> list[tuple[int, ...]]:
-        number = {name: i for i, name in enumerate(self.problem.names)}
-        return [tuple(sorted(number[p] for p in dag.parents(name))) for name in self.problem.names]
 
     def with_prior(self, model: BayesNet, finished: bool) -> BayesNet:
         """The same graph with the parameters that the user's prior gives; of a run that was stopped, after one iteration."""
@@ -434,9 +431,3 @@ class StructuralSearch:
 def _above(score: float, other: float) -> bool:
     """Whether a score is higher by more than rounding."""
     return score > other + (TIE * (1.0 + abs(other)) if np.isfinite(other) else 0.0)
-
-
-def _scored_as(problem: Problem, progress: Progress[Any]) -> Problem:
-    """The same problem under another clock, with what its scores know already."""
-    problem.scores.watch = lambda what="scoring parent sets": progress.check(what)
-    return problem.under(progress=progress)

@@ -238,8 +238,7 @@ def _arborescence(weight: Array, tie: float) -> Ints:
 
 
 def _first_best(weight: Array, tie: float, axis: int) -> Ints:
-    chosen: Ints = np.argmax(weight >= weight.max(axis, keepdims=True) - tie, axis=axis)
-    return chosen
+    return np.asarray(np.argmax(weight >= weight.max(axis, keepdims=True) - tie, axis=axis))
 
 
 def _cycles(parent: Ints) -> list[Ints]:

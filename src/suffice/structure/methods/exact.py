@@ -23,9 +23,9 @@ from suffice.engines.steps.blocks import available_memory
 from suffice.errors import FitError
 from suffice.errors.remedies import Remedy, name_of
 from suffice.graphs.paths import find_cycle, shortest_path
-from suffice.structure.methods.hill_climb import check_number, climb_from
+from suffice.structure.methods.hill_climb import climb_from
 from suffice.structure.methods.orders import AT_ONCE, MOST, Orders, best_of_all
-from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem, check_number
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.parent_sets import ParentSets
 
@@ -236,7 +236,7 @@ class Branching:
                         heappush(self._open, replace(part, rules=other))
 
     def _search(self, rules: Rules, most: float) -> None:
-        """Run the method under some rules."""
+        """Run the method under some rules, and take what it finds."""
         outer = self.problem
         outer.progress.check(f"{self._number} branches")
         left = None if np.isinf(outer.progress.left) else outer.progress.left
@@ -252,19 +252,16 @@ class Branching:
             inner.close()
         if outcome.cpdag is not None:
             raise FitError(f"{type(self.method).__name__} has no score, and cannot keep constraints on adjacency and ancestors")
-        self._take(rules, outcome, most)
-        if not outcome.finished:
-            raise OutOfTime if outer.progress.left <= 0 else KeyboardInterrupt
-
-    def _take(self, rules: Rules, outcome: Outcome, most: float) -> None:
-        score = self.problem.scores.total(outcome.parents)
+        score = outer.scores.total(outcome.parents)
         bound = score if outcome.bound is None else min(most, outcome.bound)
         self.known &= outcome.bound is not None
         self._number += 1
         heappush(self._open, GraphSubset(-bound, self._number, rules, outcome.parents))
         if score > self.score and not self._choices(outcome.parents):
             self.best, self.score = outcome.parents, score
-            self.problem.progress.better("constraints kept", score, outcome.parents)
+            outer.progress.better("constraints kept", score, outcome.parents)
+        if not outcome.finished:
+            raise OutOfTime if outer.progress.left <= 0 else KeyboardInterrupt
 
     def _choices(self, parents: list[Parents]) -> list[tuple[list[Pair], Pair | None]]:
         """Of a constraint that the graph does not keep: edges that must be there and one that must not, in several ways.

@@ -16,8 +16,7 @@ from suffice.basis.arrays import Array
 from suffice.errors import FitError, GraphError
 from suffice.errors.remedies import BY_BIC, score_by
 from suffice.graphs.paths import class_edges, extension, meek
-from suffice.structure.methods.hill_climb import check_number
-from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem, check_number
 from suffice.structure.rules import Parents, Rules
 
 Edge = tuple[int, int]

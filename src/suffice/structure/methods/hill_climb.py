@@ -17,7 +17,7 @@ import numpy.typing as npt
 from suffice.basis.arrays import Array
 from suffice.errors import FitError
 from suffice.graphs import Dag
-from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem, check_number
 from suffice.structure.rules import Parents, Rules, toggle_parent
 
 ADD, DELETE, REVERSE = 0, 1, 2
@@ -281,18 +281,7 @@ def climb(problem: Problem, walk: Walk, above: float = -np.inf) -> None:
 
 
 def climb_from(problem: Problem, rules: Rules, start: list[Parents] | None = None) -> list[Parents]:
-    """The parents in the graph that a climb within these rules ends at."""
+    """The parents in the graph that a climb within these rules ends at, where a first graph is known already."""
     walk = Walk(problem, rules, rules.start() if start is None else start)
-    best = problem.progress.score
-    if best == -np.inf:
-        problem.progress.better("start", walk.total, list(walk.parents))
-    climb(problem, walk, above=best)
+    climb(problem, walk, above=problem.progress.score)
     return list(walk.parents)
-
-
-def check_number(name: str, value: object, least: int, *, optional: bool = False) -> None:
-    """Refuse an option that is no whole number of at least so much, nor None where it may be left open."""
-    if optional and value is None:
-        return
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise FitError(f"{name} must be a whole number of at least {least}, not {value!r}")

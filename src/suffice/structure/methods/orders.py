@@ -21,8 +21,8 @@ from suffice.basis.arrays import Array, Ints
 from suffice.basis.iteration import Packed
 from suffice.engines.steps.blocks import in_order, n_threads
 from suffice.errors import FitError
-from suffice.structure.methods.hill_climb import check_number, climb_from
-from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.methods.hill_climb import climb_from
+from suffice.structure.problem import Method, Outcome, Problem, check_number
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.scoring.local_scores import ScoreSource
 from suffice.structure.scoring.parent_sets import TIE, ParentSets

@@ -168,8 +168,7 @@ def _in_the_way(names: Sequence[str], cpdag: Cpdag) -> Callable[[Triple], bool]:
 
 def possible(rules: Rules) -> Bools:
     """Which arrows there may be, [child, parent]: allowed, into a child that may have parents, and not against one required."""
-    result: Bools = rules.allowed & (rules.max_parents > 0)[:, None] & ~rules.required.T
-    return result
+    return np.asarray(rules.allowed & (rules.max_parents > 0)[:, None] & ~rules.required.T)
 
 
 def _complete(names: Sequence[str], adjacent: Bools, rules: Rules, colliders: Iterable[Triple]) -> Cpdag:

@@ -13,9 +13,9 @@ from suffice.basis.arrays import Array, Bools, Ints
 from suffice.errors import FitError, GraphError, note
 from suffice.graphs import Cpdag, Dag
 from suffice.structure.independence import IndependenceTest, suitable_test
-from suffice.structure.methods.hill_climb import HillClimb, check_number
+from suffice.structure.methods.hill_climb import HillClimb
 from suffice.structure.methods.orientation import Majority, Orientation, Verdict, orient_edges, possible, triples
-from suffice.structure.problem import Method, Outcome, Problem
+from suffice.structure.problem import Method, Outcome, Problem, check_number
 from suffice.structure.rules import Parents, Rules
 from suffice.structure.separation import Census, Judge, Questions, census, find_separators, judge_of
 
@@ -54,7 +54,30 @@ class Separations:
 
 
 @dataclass(frozen=True)
-class PC(Method):
+class MethodByTests(Method):
+    """What methods that test independence have in common."""
+
+    alpha: float = 0.05
+    test: IndependenceTest | None = None
+    max_condition: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a level or a size that is none."""
+        if not isinstance(self.alpha, (int, float)) or isinstance(self.alpha, bool) or not 0 < self.alpha < 1:
+            raise FitError(f"alpha, the level of the tests, must be a number between 0 and 1, not {self.alpha!r}")
+        check_number("max_condition", self.max_condition, 0, optional=True)
+
+    def judge(self, problem: Problem) -> Judge:
+        """Who answers the tests of a problem."""
+        return judge_of(problem, suitable_test(problem.variables, self.test, adjusted=True))
+
+    def at_most(self, n: int) -> int:
+        """How many members sets may have, where there could be n."""
+        return n if self.max_condition is None else min(n, self.max_condition)
+
+
+@dataclass(frozen=True)
+class PC(MethodByTests):
     """Edges that no test separates, directed as far as the tests say: an equivalence class (Spirtes & Glymour 1991).
 
     This is PC-stable (Colombo & Maathuis 2014, JMLR 15, section 4): an edge x - y goes when x and y are independent (p > alpha)
@@ -84,13 +107,10 @@ class PC(Method):
 
     word = "pc"
 
-    alpha: float = 0.05
-    test: IndependenceTest | None = None
-    max_condition: int | None = None
     orient: Orientation = MAJORITY
 
     def __post_init__(self) -> None:
-        check_tests(self.alpha, self.max_condition)
+        super().__post_init__()
         if not isinstance(self.orient, Orientation):
             raise FitError(f"orient is Majority(), Conservative() or FirstSepset(), not {self.orient!r}")
 
@@ -99,9 +119,8 @@ class PC(Method):
         problem.refuse_regressions(self, "it tests independence, and scores nothing")
         if problem.n < 2:
             return Outcome([], cpdag=Cpdag(nodes=problem.names), details=Separations({}, {}, 0))
-        judge = judge_of(problem, suitable_test(problem.variables, self.test, adjusted=True))
-        may = possible(problem.rules)
-        skeleton = Skeleton.of(judge, may | may.T, problem.rules.required, self.alpha, self.max_condition, problem)
+        judge = self.judge(problem)
+        skeleton = Skeleton.of(self, problem, judge)
         verdicts, n_tests = self._verdicts(judge, skeleton, problem)
         cpdag = within_bounds(problem, skeleton, verdicts)
         return Outcome([], cpdag=cpdag, details=skeleton.by_name(problem.names, n_tests))
@@ -115,8 +134,7 @@ class PC(Method):
         if self.orient.all_sets and ends:
             asked = Questions.of(ends, [np.flatnonzero(row) for row in skeleton.adjacent])
             # The ends of a triple are not each other's neighbours, so that all of an end's neighbours may separate them.
-            most = skeleton.largest + 1 if self.max_condition is None else min(skeleton.largest + 1, self.max_condition)
-            counted = census(judge, asked, most, self.alpha, problem.progress)
+            counted = census(judge, asked, self.at_most(skeleton.largest + 1), self.alpha, problem.progress)
         n_sets, n_with, n_tests = counted
         place = {pair: e for e, pair in enumerate(ends)}
         for pair, given in skeleton.given.items():
@@ -144,20 +162,20 @@ class Skeleton:
     """The size of the largest sets that were tried."""
 
     @staticmethod
-    def of(judge: Judge, may: Bools, required: Bools, alpha: float, max_condition: int | None, problem: Problem) -> Skeleton:
+    def of(method: MethodByTests, problem: Problem, judge: Judge) -> Skeleton:
         """Take away the edges that a test separates, by sets of 0, 1, 2 … neighbours."""
-        n = problem.n
-        adjacent, kept = may.copy(), required | required.T
+        n, may, required = problem.n, possible(problem.rules), problem.rules.required
+        adjacent, kept = may | may.T, required | required.T
         log_p, n_tests, k = np.full((n, n), -np.inf), 0, 0
         given: dict[tuple[int, int], Parents] = {}
-        while k <= (n if max_condition is None else max_condition):
+        while k <= method.at_most(n):
             degree = adjacent.sum(1)
             enough = np.maximum(degree[:, None], degree) > k
             pairs = np.argwhere(np.triu(adjacent & ~kept & enough))
             if not len(pairs):
                 break
             pools = [np.flatnonzero(row) if k else np.zeros(0, np.int64) for row in adjacent]
-            answers = find_separators(judge, Questions.of(pairs, pools), k, alpha, problem.progress)
+            answers = find_separators(judge, Questions.of(pairs, pools), k, method.alpha, problem.progress)
             n_tests += answers.n_tests
             for (x, y), members, value in zip(pairs.tolist(), answers.given, answers.log_p.tolist(), strict=True):
                 if members is not None:
@@ -209,15 +227,8 @@ def _one_too_many(problem: Problem, rules: Rules, cpdag: Cpdag, log_p: Array) ->
     return None
 
 
-def check_tests(alpha: float, max_condition: int | None) -> None:
-    """Refuse a level or a size that is none."""
-    if not isinstance(alpha, (int, float)) or isinstance(alpha, bool) or not 0 < alpha < 1:
-        raise FitError(f"alpha, the level of the tests, must be a number between 0 and 1, not {alpha!r}")
-    check_number("max_condition", max_condition, 0, optional=True)
-
-
 @dataclass(frozen=True)
-class MMHC(Method):
+class MMHC(MethodByTests):
     """Max-min hill climbing (Tsamardinos, Brown & Aliferis 2006, Machine Learning 65): tests first, then the score.
 
     Each variable gets candidate neighbours by max-min parents and children: the one that is most dependent on it given the set
@@ -233,14 +244,11 @@ class MMHC(Method):
 
     word = "mmhc"
 
-    alpha: float = 0.05
-    test: IndependenceTest | None = None
-    max_condition: int | None = None
     max_parents: int | None = None
     restarts: int = 0
 
     def __post_init__(self) -> None:
-        check_tests(self.alpha, self.max_condition)
+        super().__post_init__()
         check_number("max_parents", self.max_parents, 0, optional=True)
         check_number("restarts", self.restarts, 0)
 
@@ -254,12 +262,9 @@ class MMHC(Method):
         """[i, j]: whether i and j are candidates of each other."""
         if problem.n < 2:
             return np.zeros((problem.n, problem.n), bool)
-        may = possible(problem.rules)
-        judge = judge_of(problem, suitable_test(problem.variables, self.test, adjusted=True))
-        near = self._grow(judge, may | may.T, problem)
-        near = self._shrunk(judge, near, problem)
-        result: Bools = near & near.T
-        return result
+        judge, may = self.judge(problem), possible(problem.rules)
+        near = self._shrunk(judge, self._grow(judge, may | may.T, problem), problem)
+        return np.asarray(near & near.T)
 
     def _grow(self, judge: Judge, may: Bools, problem: Problem) -> Bools:
         """Add to every variable's candidates, one in each round, who is still dependent on it and most so."""
@@ -284,7 +289,7 @@ class MMHC(Method):
         older[targets[newest[targets] >= 0], newest[targets[newest[targets] >= 0]]] = False
         pools = [np.flatnonzero(row) for row in older]
         most = 1 + max((len(pools[t]) for t in targets), default=0) if began else 0
-        for k in range(1 if began else 0, min(most, problem.n if self.max_condition is None else self.max_condition) + 1):
+        for k in range(1 if began else 0, self.at_most(most) + 1):
             left = (largest <= np.log(self.alpha)) & ~near
             pairs = [(t, x) for t in targets.tolist() if len(pools[t]) >= k - 1 for x in np.flatnonzero(left[t]).tolist()]
             if not pairs:
@@ -298,8 +303,7 @@ class MMHC(Method):
         """Take away candidates that a set of the others separates."""
         pools = [np.flatnonzero(row) for row in near]
         kept = near.copy()
-        most = max(map(len, pools)) - 1
-        for k in range(min(most, problem.n if self.max_condition is None else self.max_condition) + 1):
+        for k in range(self.at_most(max(map(len, pools)) - 1) + 1):
             pairs = np.argwhere(kept)
             pairs = pairs[[len(pools[t]) > k for t in pairs[:, 0]]]
             which = np.column_stack([pairs[:, 0], np.full(len(pairs), -1)])

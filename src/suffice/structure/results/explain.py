@@ -35,7 +35,7 @@ class Neighbourhood:
 
     def __init__(self, problem: Problem, rules: Rules, parents: Sequence[Parents]) -> None:
         self.problem, self.rules, self.parents = problem, rules, tuple(parents)
-        self.scores = problem.scores
+        self.scores, self.names = problem.scores, problem.names
 
     @cached_property
     def children(self) -> dict[int, list[int]]:
@@ -84,7 +84,7 @@ class Neighbourhood:
 
     def keeps(self, child: int, parents: Parents) -> bool:
         """Whether other parents keep what the constraints say of paths and pairs, which is not in the rules."""
-        constraints = getattr(self.problem, "constraints", None)
+        constraints = self.problem.constraints
         if constraints is None or not (constraints.adjacent or constraints.not_ancestor):
             return True
         return not constraints.check(self.problem.dag([parents if c == child else ps for c, ps in enumerate(self.parents)]))
@@ -99,13 +99,12 @@ class Neighbourhood:
 
 def explain_edge(around: Neighbourhood, cpdag: Cpdag, directions: Mapping[Edge, str], a: str, b: str) -> Explanation:
     """The explanation of an edge, whether it is there, in either direction, or not."""
-    names = around.problem.names
-    parent, child = names.index(a), names.index(b)
+    parent, child = around.names.index(a), around.names.index(b)
     if child in around.parents[parent]:
         parent, child = child, parent
     if parent not in around.parents[child]:
         return _absent(around, parent, child)
-    return _present(around, cpdag, directions[names[parent], names[child]], parent, child)
+    return _present(around, cpdag, directions[around.names[parent], around.names[child]], parent, child)
 
 
 def edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]:
@@ -129,8 +128,7 @@ def edge_of(what: str | Sequence[str], names: Sequence[str]) -> tuple[str, str]:
 
 
 def _present(around: Neighbourhood, cpdag: Cpdag, why: str, parent: int, child: int) -> EdgePresent:
-    names = around.problem.names
-    a, b = names[parent], names[child]
+    a, b = around.names[parent], around.names[child]
     rest = toggle_parent(around.parents[child], parent)
     removed = _change(around, {child: rest})
     sets, _ = around.parent_sets(child, len(around.parents[child]), without=parent)
@@ -149,19 +147,18 @@ def _present(around: Neighbourhood, cpdag: Cpdag, why: str, parent: int, child: 
         replaced=_change(around, {child: ranked[0][1]}) if ranked else None,
         n_sets=len(sets),
         why=why,
-        number=next((n for n in (a, b) if not isinstance(around.problem.variables[names.index(n)], Finite)), None),
+        number=next((n for n in (a, b) if not isinstance(around.problem.variables[around.names.index(n)], Finite)), None),
     )
 
 
 def _reversal(around: Neighbourhood, parent: int, child: int) -> Change:
     """The same graph with child -> parent; it is scored even where it may not be, if it can be."""
-    names = around.problem.names
     new = {child: toggle_parent(around.parents[child], parent), parent: toggle_parent(around.parents[parent], child)}
     refused = _refusal(around, child, parent)
     if around.rules.required[child, parent]:
         refused = _constraint(around, parent, child)
     elif detour := shortest_path(parent, child, {**around.children, parent: toggle_parent(around.children[parent], child)}):
-        refused = refused or f"it would make a cycle: {chain([names[i] for i in (*detour, parent)])}"
+        refused = refused or f"it would make a cycle: {chain([around.names[i] for i in (*detour, parent)])}"
     return _change(around, new, refused)
 
 
@@ -177,28 +174,25 @@ def _equivalent(around: Neighbourhood, cpdag: Cpdag, a: str, b: str) -> Change |
 
 
 def _absent(around: Neighbourhood, parent: int, child: int) -> EdgeAbsent:
-    names = around.problem.names
-    forward, backward = (
-        _change(around, {b: toggle_parent(around.parents[b], a)}, _refusal(around, a, b))
-        for a, b in ((parent, child), (child, parent))
-    )
+    ways = (parent, child), (child, parent)
+    forward, backward = (_change(around, {b: toggle_parent(around.parents[b], a)}, _refusal(around, a, b)) for a, b in ways)
     swap = None
     if forward.refused == _full(around, child):
         loose = [p for p in around.parents[child] if not around.rules.required[child, p]]
         sets = [toggle_parent(toggle_parent(around.parents[child], p), parent) for p in loose]
         ranked = around.rank(child, sets)
         swap = _change(around, {child: ranked[0][1]}) if ranked else None
-    return EdgeAbsent(names[parent], names[child], forward, backward, swap)
+    return EdgeAbsent(around.names[parent], around.names[child], forward, backward, swap)
 
 
 def _full(around: Neighbourhood, child: int) -> str:
     most = int(around.rules.max_parents[child])
-    return f"{spell(around.problem.names[child])} has {most} parent{'s' * (most != 1)}, and may not have more"
+    return f"{spell(around.names[child])} has {most} parent{'s' * (most != 1)}, and may not have more"
 
 
 def _refusal(around: Neighbourhood, parent: int, child: int) -> str | None:
     """Why an edge that is not there may not be put there; None if it may."""
-    rules, names = around.rules, around.problem.names
+    rules = around.rules
     if child in around.problem.given:
         return "time forbids it: it would lead into the past"
     if not around.problem.has_family(child, (parent,)):
@@ -206,7 +200,7 @@ def _refusal(around: Neighbourhood, parent: int, child: int) -> str | None:
     if not rules.allowed[child, parent]:
         return _constraint(around, parent, child)
     if parent not in around.children[child] and (path := shortest_path(child, parent, around.children)):
-        return f"it would make a cycle: {chain([names[i] for i in (*path, child)])}"
+        return f"it would make a cycle: {chain([around.names[i] for i in (*path, child)])}"
     if len(around.parents[child]) >= rules.max_parents[child]:
         return _full(around, child)
     return None
@@ -216,7 +210,7 @@ def _constraint(around: Neighbourhood, parent: int, child: int) -> str:
     """What the constraints say of an edge."""
     if around.rules.required[child, parent]:
         return "the constraints require it this way"
-    constraints, names = getattr(around.problem, "constraints", None), around.problem.names
+    constraints, names = around.problem.constraints, around.names
     if constraints is None:
         return "the constraints forbid it"
     before = constraints.check(Dag([], nodes=names))
@@ -226,8 +220,7 @@ def _constraint(around: Neighbourhood, parent: int, child: int) -> str:
 
 def explain_node(around: Neighbourhood, name: str, score: float, losses: Mapping[Edge, float], *, past: bool) -> NodeExplained:
     """The explanation of a node, which scores so much; `losses` are those without each edge."""
-    names = around.problem.names
-    node = names.index(name)
+    node = around.names.index(name)
     own = around.parents[node]
     sets, complete = around.parent_sets(node, len(own) + 1)
     if not complete:
@@ -237,7 +230,7 @@ def explain_node(around: Neighbourhood, name: str, score: float, losses: Mapping
     ranked = around.rank(node, sets)[:N_RUNNERS_UP]
     return NodeExplained(
         node=name,
-        parents=tuple(names[p] for p in own),
+        parents=tuple(around.names[p] for p in own),
         score=score,
         losses={a: loss for (a, b), loss in losses.items() if b == name},
         runners_up=tuple(_change(around, {node: s}) for _, s in ranked),
@@ -250,7 +243,7 @@ def explain_node(around: Neighbourhood, name: str, score: float, losses: Mapping
 
 def _change(around: Neighbourhood, new: dict[int, Parents], refused: str | None = None) -> Change:
     """Other parents for some nodes, with their scores where they have any."""
-    names = around.problem.names
+    names = around.names
     parents = {names[x]: tuple(names[p] for p in ps) for x, ps in new.items()}
     if not all(around.problem.has_family(x, ps) for x, ps in new.items()):
         return Change(parents, {}, None, refused)

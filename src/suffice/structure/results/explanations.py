@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any
 
 from suffice.basis.variables import Finite, Variable
-from suffice.errors import listing
+from suffice.errors import listing, quantity
 from suffice.errors.remedies import as_regression, declaration
 from suffice.graphs.text import Edge, spelling
 from suffice.structure.problem import Problem
@@ -166,9 +166,8 @@ class EdgePresent(Explanation):
     """The end of it that is a number, if one is."""
 
     def title(self) -> str:
-        return f"{spell(self.parent)} -> {spell(self.child)} is in the graph" + (
-            "; the constraints require it" if self.required else ""
-        )
+        why = "; the constraints require it" if self.required else ""
+        return f"{spell(self.parent)} -> {spell(self.child)} is in the graph{why}"
 
     def lines(self) -> Iterable[tuple[str, str]]:
         yield "without it", self.removed.why()
@@ -178,10 +177,7 @@ class EdgePresent(Explanation):
             yield "other parents", "none: it is required" if self.required else "there are none that it could have"
         else:
             shown = family(self.child, self.replaced.parents[self.child])
-            yield (
-                "best other parents",
-                f"{shown}: {_gains(self.replaced.gain)} (of {self.n_sets:,} set{'s' * (self.n_sets != 1)})",
-            )
+            yield "best other parents", f"{shown}: {_gains(self.replaced.gain)} (of {quantity(self.n_sets, 'set')})"
 
     def _direction(self) -> str:
         if self.why in TOLD:

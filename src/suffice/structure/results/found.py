@@ -3,7 +3,6 @@ of which the same can be asked."""
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -12,7 +11,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from suffice.basis.iteration import TraceStep
-from suffice.basis.output.display import html_table
 from suffice.basis.pictures import Focus, Picture, Pictured
 from suffice.errors import FitError, GraphError, listing, quantity
 from suffice.errors.remedies import in_python
@@ -76,20 +74,9 @@ class Found(SearchResult):
         if cpdag is None:
             parents, score = problem.representative(outcome.parents, method)
             cpdag = problem.class_of(parents)
-        return Found(
-            names=problem.names,
-            cpdag=cpdag,
-            score=score,
-            trace=tuple(problem.progress.trace),
-            bound=outcome.bound,
-            finished=finished,
-            method=method,
-            seconds=problem.progress.seconds,
-            details=outcome.details,
-            lags=problem.lags,
-            _parents=parents,
-            _problem=problem,
-        )
+        told: dict[str, Any] = {"finished": finished, "method": method, "seconds": problem.progress.seconds, "_problem": problem}
+        told |= {"names": problem.names, "details": outcome.details, "bound": outcome.bound, "lags": problem.lags}
+        return Found(cpdag=cpdag, score=score, trace=tuple(problem.progress.trace), _parents=parents, **told)
 
     @staticmethod
     def at(problem: Problem, method: Any, dag: Dag, score: float, *, finished: bool) -> Found:
@@ -327,10 +314,6 @@ class Found(SearchResult):
         ways = self.directions
         rows = [[f"{spell(a)} -> {spell(b)}", f"{loss:,.3f}", ways[a, b]] for (a, b), loss in self.losses.items()]
         return ["edge", "loss without it", "direction"], rows
-
-    def _repr_html_(self) -> str:
-        lines = "<br>".join(html.escape(line) for line in self.summary().splitlines())
-        return f"<p>{lines}</p>{html_table(*self._table())}"
 
     def __getstate__(self) -> dict[str, Any]:
         """All that needs no data. The data stays behind: it may be larger than memory."""

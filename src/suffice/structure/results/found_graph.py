@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from suffice.basis.arrays import Array
 from suffice.basis.output.display import OneTable, html_table, text_table
@@ -79,24 +79,12 @@ class GraphOutcome:
     """What the score is, in a word or two; that of the search if not given."""
 
     def to_found(self, problem: Problem, method: Any, finished: bool) -> FoundGraph:
-        return FoundGraph(
-            names=problem.names,
-            graph=self.graph,
-            score=self.score,
-            strengths=dict(self.strengths),
-            path=self.path,
-            trace=tuple(problem.progress.trace) if self.trace is None else self.trace,
-            finished=finished,
-            method=method,
-            seconds=problem.progress.seconds,
-            details=self.details,
-            score_name=self.score_name or repr(getattr(method, "score", None) or problem.score),
-            _strength=self.strength,
-            _precision=self.precision,
-            _covariance=self.covariance,
-            _model=self.model,
-            _problem=problem,
-        )
+        trace = tuple(problem.progress.trace) if self.trace is None else self.trace
+        name = self.score_name or repr(getattr(method, "score", None) or problem.score)
+        own = {"_strength": self.strength, "_precision": self.precision, "_covariance": self.covariance, "_model": self.model}
+        told: dict[str, Any] = {"finished": finished, "method": method, "seconds": problem.progress.seconds, "_problem": problem}
+        told |= {"names": problem.names, "details": self.details, "score_name": name, **own}
+        return FoundGraph(graph=self.graph, score=self.score, strengths=dict(self.strengths), path=self.path, trace=trace, **told)
 
 
 @dataclass(frozen=True, repr=False)
@@ -131,6 +119,8 @@ class SearchResult(PicturedTable):
     """What the method tells besides, such as the tests of PC."""
     _problem: Problem | None = None
 
+    _most_in_html: ClassVar[int | None] = None
+
     if TYPE_CHECKING:
 
         def summary(self) -> str: ...
@@ -161,6 +151,11 @@ class SearchResult(PicturedTable):
         table = f"\n\n{text_table(header, rows[:N_SHOWN])}" if rows else ""
         return f"{type(self).__name__}: {self.summary()}{table}{more}"
 
+    def _repr_html_(self) -> str:
+        lines = "<br>".join(html.escape(line) for line in self.summary().splitlines())
+        header, rows = self._table()
+        return f"<p>{lines}</p>{html_table(header, rows[: self._most_in_html])}"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoundGraph(SearchResult):
@@ -187,6 +182,7 @@ class FoundGraph(SearchResult):
     _precision: Array | None = None
     _covariance: Array | None = None
     _model: Any | Callable[[], Any] = None
+    _most_in_html = 2 * N_SHOWN
 
     @property
     def precision(self) -> Array:
@@ -288,11 +284,6 @@ class FoundGraph(SearchResult):
 
     def _further(self, n: int) -> str:
         return f"{n:,} more edges; see found.strengths"
-
-    def _repr_html_(self) -> str:
-        lines = "<br>".join(html.escape(line) for line in self.summary().splitlines())
-        header, rows = self._table()
-        return f"<p>{lines}</p>{html_table(header, rows[: 2 * N_SHOWN])}"
 
     def __getstate__(self) -> dict[str, Any]:
         """All that needs no data. The data stays behind: it may be larger than memory."""

@@ -19,6 +19,7 @@ from suffice.basis.pictures import Focus, Picture, Pictured, PicturedTable, Pict
 from suffice.errors import GraphError, nearest
 from suffice.families.protocol.family import frame
 from suffice.graphs import Dag
+from suffice.structure.results.found_graph import N_SHOWN
 
 AGREED = 1.1
 """Chains agree when the R-hat of their scores is at most this,"""
@@ -28,9 +29,6 @@ APART = 0.1
 
 LIKELY = 0.5
 """Pairs of variables with an edge of at least this posterior are joined in pictures."""
-
-N_SHOWN = 60
-"""Edges that a printed result lists."""
 
 
 class PosteriorEdge(NamedTuple):
@@ -103,12 +101,9 @@ class OrderPosterior(OneTable, PicturedTable):
     def edges(self) -> tuple[PosteriorEdge, ...]:
         """The edges that some order has, the most probable first."""
         order = np.lexsort((*np.indices(self.matrix.shape)[::-1].reshape(2, -1), -self.matrix.ravel().round(12)))
-        places = [divmod(int(k), len(self.names)) for k in order]
-        return tuple(
-            PosteriorEdge(self.names[i], self.names[j], float(self.matrix[i, j]), float(self.error[i, j]))
-            for i, j in places
-            if self.matrix[i, j] > 0
-        )
+        places = [divmod(k, len(self.names)) for k in order.tolist() if self.matrix.flat[k] > 0]
+        numbers = [(float(self.matrix[at]), float(self.error[at])) for at in places]
+        return tuple(PosteriorEdge(self.names[i], self.names[j], *two) for (i, j), two in zip(places, numbers, strict=True))
 
     def probability(self, parent: str, child: str) -> float:
         """P(parent → child | data)."""
@@ -142,8 +137,7 @@ class OrderPosterior(OneTable, PicturedTable):
 
     def to_frame(self) -> Any:
         """The edges as a data frame."""
-        columns = zip(*self.edges, strict=True) if self.edges else ((), (), (), ())
-        return frame(dict(zip(PosteriorEdge._fields, map(list, columns), strict=True)))
+        return frame({name: [getattr(edge, name) for edge in self.edges] for name in PosteriorEdge._fields})
 
     def _number(self, name: str) -> int:
         if name not in self.names:

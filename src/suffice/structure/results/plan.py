@@ -297,8 +297,7 @@ KINDS: dict[str, Callable[[Problem, Rules, Any], Work]] = {
     "Exact": _exact,
     "ChowLiu": _pairs,
     "TAN": _below_a_class,
-    "PC": _work_of_tests,
-    "MMHC": _work_of_tests,
+    "MethodByTests": _work_of_tests,
 }
 """How the work of each method is counted; of any other as that of a climb."""
 

@@ -10,7 +10,7 @@ Values are whole multiples of 1/scale (see `kernels.counting.bitmaps`), so that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -203,11 +203,7 @@ class FiniteScores(ScoreSource):
         core, core_at = self.bitmaps.core(sets)
         at = np.concatenate([[0], np.cumsum(self.bitmaps.cells(sets))])
         full = np.empty(int(at[-1]), core.dtype)
-        self._split(
-            lambda a, b: expand(sets[a:b], self.sizes, core, core_at[a:], sub[a:b], tables, offsets, full, at[a:]),
-            len(sets),
-            len(full),
-        )
+        self._split(at, lambda a, b: expand(sets[a:b], self.sizes, core, core_at[a:], sub[a:b], tables, offsets, full, at[a:]))
         if kept is not None:
             kept.append(full)
         return self._terms(sets, full, at)
@@ -220,11 +216,7 @@ class FiniteScores(ScoreSource):
         alpha, known = np.zeros(1), self.logs[None, :]
         if self.kind == 1:
             alpha, kinds, known = self._imagined_counts(np.diff(at))
-        self._split(
-            lambda a, b: set_terms(tables, at[a : b + 1], alpha, kinds[a:b], known, self.scale, values[a:b]),
-            len(sets),
-            len(tables),
-        )
+        self._split(at, lambda a, b: set_terms(tables, at[a : b + 1], alpha, kinds[a:b], known, self.scale, values[a:b]))
         return values
 
     def _imagined_counts(self, cells: Ints) -> tuple[Array, Ints, Ints]:
@@ -267,10 +259,10 @@ class FiniteScores(ScoreSource):
                 scores[g] = terms / self.scale - self._penalty(sets[g])[np.arange(len(g)), axis[g]]
         return scores
 
-    def _split(self, job: Any, n: int, work: int) -> None:
-        """The job over ranges, in threads where it is worth it."""
-        workers = self.bitmaps.workers
-        if workers == 1 or work < 2**16:
+    def _split(self, at: Ints, job: Callable[[int, int], object]) -> None:
+        """The job over ranges of tables with these offsets, in threads where it is worth it."""
+        workers, n = self.bitmaps.workers, len(at) - 1
+        if workers == 1 or at[-1] < 2**16:
             job(0, n)
             return
         ends = np.linspace(0, n, 4 * workers + 1).astype(int)

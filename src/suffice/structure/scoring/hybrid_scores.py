@@ -303,13 +303,10 @@ class HybridScores(ScoreSource):
         strides = [np.cumprod([1, *s[:0:-1]])[::-1][: len(s)] for s in sizes]
         widths = np.array([self._width(c) for c in crossed], np.int64)
         ends = np.cumsum([0, *(w * math.prod(s.tolist()) for w, s in zip(widths.tolist(), sizes, strict=True))])
-        ways = (
-            np.cumsum([0, *map(len, members)], dtype=np.int64),
-            np.concatenate([np.zeros(0, np.int32), *members]).astype(np.int32),
-            np.concatenate([np.zeros(0, np.int64), *strides]).astype(np.int64),
-            widths,
-            np.ascontiguousarray(ends[:-1], dtype=np.int64),
-        )
+        first = np.cumsum([0, *map(len, members)], dtype=np.int64)
+        every = np.concatenate([np.zeros(0, np.int32), *members]).astype(np.int32)
+        steps = np.concatenate([np.zeros(0, np.int64), *strides]).astype(np.int64)
+        ways = first, every, steps, widths, np.ascontiguousarray(ends[:-1], dtype=np.int64)
         return GroupedSums(self._finite, self._reals, self._centre, self._scale, ways, int(ends[-1]))
 
     def about_own_means(self, wanted: Iterable[Parents]) -> Iterator[tuple[Parents, ConfigurationMoments]]:

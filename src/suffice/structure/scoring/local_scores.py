@@ -186,6 +186,12 @@ class ScoreSource:
         """The scores of the families whose child stands at place axis[g] of sets[g]."""
         return self.families(families_in(sets, axis))
 
+    def _tell_once(self, what: str) -> None:
+        """Note what is left out; only the first of its kind."""
+        if not self._told:
+            note(what)
+            self._told = True
+
 
 def about(families: Sequence[Family]) -> list[int]:
     """Which families these are, in a few numbers: how many, a sum of the first ones, and the last."""
@@ -217,10 +223,8 @@ class FamilyScores(ScoreSource):
 
     def __init__(self, *data: Any, **options: Any) -> None:
         super().__init__(*data, **options)
-        by_name = {v.name: v for v in self.variables}
-        self.score = self.score.bind(
-            by_name, self.data.gather([self._request(i, ()) for i in range(self.n)], threads=self.threads)
-        )
+        seen = self.data.gather([self._request(i, ()) for i in range(self.n)], threads=self.threads)
+        self.score = self.score.bind({v.name: v for v in self.variables}, seen)
 
     def _score_lattice(self, rules: Rules, *, prune: bool) -> tuple[list[Level], list[Array]]:
         """Families of all sizes are asked for at once: what counts is how often the rows are read."""
@@ -254,9 +258,7 @@ class FamilyScores(ScoreSource):
             except FitError as error:
                 if not f[1]:
                     raise
-                if not self._told:
-                    note(f"parent sets that cannot be estimated are left out of the search; the first: {error.said}")
-                    self._told = True
+                self._tell_once(f"parent sets that cannot be estimated are left out of the search; the first: {error.said}")
         return scores
 
     def _members(self, child: int, parents: Parents) -> tuple[Variable, list[Variable]]:

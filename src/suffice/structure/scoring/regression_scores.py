@@ -16,7 +16,7 @@ from suffice.basis.arrays import Array, Ints
 from suffice.basis.iteration import Packed
 from suffice.basis.variables import Variable
 from suffice.engines.data import Data
-from suffice.errors import SufficeError, listing, note
+from suffice.errors import SufficeError, listing
 from suffice.errors.remedies import as_regression
 from suffice.families.design import ParameterLayout, terms
 from suffice.families.regressions.glm import MAX_PARAMETERS
@@ -168,9 +168,7 @@ class RegressionScores(ScoreSource):
         """The score of a family that is left out, which is said once; a child that has none even without parents is refused."""
         if not family[1]:
             raise trouble
-        if not self._told:
-            note(f"parent sets that cannot be estimated are left out of the search; the first: {trouble}")
-            self._told = True
+        self._tell_once(f"parent sets that cannot be estimated are left out of the search; the first: {trouble}")
         return -np.inf
 
     def _layout(self, family: Family) -> ParameterLayout:

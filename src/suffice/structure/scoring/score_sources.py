@@ -8,12 +8,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.basis.arrays import Array, Ints
+from suffice.basis.libraries import sc
 from suffice.basis.variables import Finite, Real, Variable
 from suffice.engines.data import Data
-from suffice.errors import FitError, note
+from suffice.errors import FitError
 from suffice.families.conditional_gaussian import LOG_2PI
 from suffice.numerics.exponential.normals.lines import COLLINEAR, NO_RESIDUAL, ROUNDING, too_large
 from suffice.objectives.scores import Evidence, GraphPosterior, Penalised
@@ -43,12 +43,10 @@ class GaussianScores(ScoreSource):
             raise too_large(self.names[int(np.argmin(np.isfinite(np.diag(self.scatter))))])
         scale = np.sqrt(np.diag(self.scatter))
         constant = [n for n, s in zip(self.names, scale, strict=True) if s == 0]
-        if constant or self.weight < 2:
-            raise FitError(
-                f"all values of {constant[0]!r} are the same, and a constant has no density: leave the column out"
-                if constant
-                else "one row has no variance: a Gaussian search needs more rows"
-            )
+        if constant:
+            raise FitError(f"all values of {constant[0]!r} are the same, and a constant has no density: leave the column out")
+        if self.weight < 2:
+            raise FitError("one row has no variance: a Gaussian search needs more rows")
         self.matrix = np.ascontiguousarray(self.scatter / scale[:, None] / scale)
         np.fill_diagonal(self.matrix, 1.0)
 
@@ -73,28 +71,20 @@ class GaussianScores(ScoreSource):
             scores = self._evidence(residual, log_det, p)
         lost = np.isnan(left)
         if lost.any():
-            self._tell(members[int(np.argmax(lost))])
+            *parents, child = (self.names[v] for v in members[int(np.argmax(lost))])
+            self._tell_once(
+                "parent sets without an estimate are left out of the search (copies or combinations of columns, or too few rows)"
+                f"; the first: {child!r} given {', '.join(map(repr, parents))}"
+            )
             scores[lost] = -np.inf
         return np.asarray(scores)
 
     def _evidence(self, residual: Array, log_det: Array, p: int) -> Array:
-        from scipy.special import gammaln
-
-        prior = self.prior
+        prior, gammaln = self.prior, sc.gammaln
         nu, t, N = prior.df - prior.n + p + 1, prior.scale, self.weight
         before = gammaln(nu / 2) - 0.5 * np.log(prior.count) - 0.5 * p * np.log(t) - 0.5 * nu * np.log(t / 2)
         after = gammaln((nu + N) / 2) - 0.5 * np.log(prior.count + N) - 0.5 * log_det - 0.5 * (nu + N) * np.log(residual / 2)
         return np.asarray(after - before - 0.5 * LOG_2PI * N)
-
-    def _tell(self, family: npt.NDArray[np.int32]) -> None:
-        if self._told:
-            return
-        self._told = True
-        *parents, child = (self.names[v] for v in family)
-        note(
-            f"parent sets without an estimate are left out of the search (copies or combinations of columns, or too few rows); "
-            f"the first: {child!r} given {', '.join(map(repr, parents))}"
-        )
 
 
 class PriorScores(ScoreSource):

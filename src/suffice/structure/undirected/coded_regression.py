@@ -95,12 +95,9 @@ class NodeColumns:
         finite = tuple(isinstance(v, Finite) for v in variables)
         requests = [Request((v.name,)) if f else Request((), (v.name,)) for v, f in zip(variables, finite, strict=True)]
         seen = data.gather(requests, threads=threads)
-        tables, shares = [], []
-        for v, f in zip(variables, finite, strict=True):
-            table, share = _states(seen, v.name) if f else _spread(seen, v.name)
-            tables.append(table)
-            shares.append(share)
-        result = NodeColumns(tuple(v.name for v in variables), finite, tuple(tables), tuple(shares))
+        codes = [_states(seen, v.name) if f else _spread(seen, v.name) for v, f in zip(variables, finite, strict=True)]
+        tables, shares = zip(*codes, strict=True)
+        result = NodeColumns(tuple(v.name for v in variables), finite, tables, shares)
         n_bytes = 8.0 * float(result.first[-1]) ** 2
         if n_bytes > PRODUCTS:
             raise TooLarge(

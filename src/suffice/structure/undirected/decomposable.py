@@ -21,8 +21,7 @@ from suffice.basis.variables import Finite, Real
 from suffice.errors import FitError, GraphError, listing
 from suffice.errors.remedies import Remedy, score_by
 from suffice.graphs import Dag, Graph
-from suffice.structure.methods.hill_climb import check_number
-from suffice.structure.problem import Problem
+from suffice.structure.problem import Problem, check_able, check_number
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.scoring.local_scores import form_of
 from suffice.structure.undirected.graph_method import GraphMethod
@@ -69,8 +68,8 @@ class Decomposable(GraphMethod):
     def __post_init__(self) -> None:
         check_number("max_clique", self.max_clique, 1, optional=True)
         check_number("restarts", self.restarts, 0)
-        if self.score is not None and (isinstance(self.score, type) or not hasattr(self.score, "local")):
-            raise FitError(f"a score is LogLikelihood(), AIC(), BIC() or Evidence(prior), not {self.score!r}")
+        if self.score is not None:
+            check_able(self.score, "local", "a score is LogLikelihood(), AIC(), BIC() or Evidence(prior)")
         object.__setattr__(self, "start", self.start if self.start is None else Graph(self.start))
 
     def run(self, problem: Problem) -> GraphOutcome:
@@ -212,10 +211,8 @@ class ChordalClimb:
 
 def dag_of(graph: Graph) -> Dag:
     """A directed graph that says the same as a decomposable one."""
-    place: dict[str, int] = {}
-    for clique in graph.perfect_sequence():
-        for name in clique:
-            place.setdefault(name, len(place))
+    order = dict.fromkeys(name for clique in graph.perfect_sequence() for name in clique)
+    place = {name: i for i, name in enumerate(order)}
     return Dag([(a, b) if place[a] < place[b] else (b, a) for a, b in graph.edges], nodes=graph.nodes)
 
 

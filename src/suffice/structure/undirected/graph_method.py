@@ -20,7 +20,7 @@ from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
-from suffice.structure.problem import Method, Problem
+from suffice.structure.problem import Method, Problem, check_able
 from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
 from suffice.structure.results.plan import Work
 from suffice.structure.rules import Rules
@@ -105,14 +105,11 @@ class Penalties:
         elif isinstance(asked, Mapping):
             weights = _by_pair(asked, names)
         else:
-            number = {name: i for i, name in enumerate(order)}
-            chosen = [number[name] for name in names]
-            weights = asked.values.copy()
-            if weights.shape != (len(order), len(order)):
-                raise FitError(
-                    f"the penalties of {len(order)} columns are a matrix of {len(order)} by {len(order)}, not {weights.shape}"
-                )
-            weights = weights[np.ix_(chosen, chosen)]
+            shape, n = asked.values.shape, len(order)
+            if shape != (n, n):
+                raise FitError(f"the penalties of {n} columns are a matrix of {n} by {n}, not {shape}")
+            chosen = [order.index(name) for name in names]
+            weights = asked.values[np.ix_(chosen, chosen)]
         if not diagonal:
             np.fill_diagonal(weights, 0.0)
         weights = np.where(rules.required, 0.0, np.where(rules.allowed | np.eye(len(names), dtype=bool), weights, np.inf))
@@ -284,8 +281,7 @@ class PenalisedMethod(GraphMethod):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "penalty", checked_penalty(self.penalty))
-        if isinstance(self.select, type) or not hasattr(self.select, "judge"):
-            raise FitError(f"a penalty is chosen by EBIC(0.5), StARS(0.05) or HeldOut(5), not {self.select!r}")
+        check_able(self.select, "judge", "a penalty is chosen by EBIC(0.5), StARS(0.05) or HeldOut(5)")
         whole(self.n_penalties, "the number of penalties", 1)
 
     def penalties(self, problem: Problem, matrix: Array, *, diagonal: bool = False) -> Penalties:

@@ -27,7 +27,6 @@ from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.results.plan import Work
 from suffice.structure.rules import Rules
 from suffice.structure.undirected.graph_method import PenalisedMethod, PenaltyFit, PenaltyFits
-from suffice.structure.undirected.selection import Judgement
 
 
 class LassoPath(PenaltyFits):
@@ -126,20 +125,11 @@ class GraphicalLasso(PenalisedMethod):
         return "correlation" if self.scaled else "covariance"
 
     def run(self, problem: Problem) -> GraphOutcome:
-        refuse_other_kinds(
-            problem.variables,
-            str(Remedy("GraphicalLasso", "--method glasso")),
-            f"{Remedy('Neighbourhoods()', '--method neighbourhoods')} finds the graph of finite and mixed columns",
-        )
+        other = f"{Remedy('Neighbourhoods()', '--method neighbourhoods')} finds the graph of finite and mixed columns"
+        refuse_other_kinds(problem.variables, str(Remedy("GraphicalLasso", "--method glasso")), other)
         seen = Covariances.of(problem.data, problem.names, on=self._scale, threads=problem.threads)
         path = LassoPath(problem, self, self.penalties(problem, seen.matrix, diagonal=self.diagonal), seen)
-        return self._outcome(problem, path, *path.judgement())
-
-    def work(self, problem: Problem, rules: Rules) -> Work:
-        n, penalties = float(problem.n), self.n_penalties * self.select.n_paths if self.penalty is None else 1
-        return Work(0.0, {2: n * (n + 1) / 2}, bytes=64 * n * n, seconds=penalties * 10 * PER_FLOP * n**3)
-
-    def _outcome(self, problem: Problem, path: LassoPath, judgement: Judgement, finished: bool) -> GraphOutcome:
+        judgement, finished = path.judgement()
         best: SparsePrecision = path.fits[judgement.best].found
         if not best.converged and not best.gap <= WORTH_TELLING * max(1.0, abs(best.objective)):
             note(
@@ -148,21 +138,28 @@ class GraphicalLasso(PenalisedMethod):
             )
         outcome = path.outcome(judgement, finished)
         graph = outcome.graph
-        solution = selected_precision(graph, path.seen) if self.refit else best
+        solution = selected_precision(graph, seen) if self.refit else best
         partial = partial_correlations(solution.precision)
         penalty = path.penalties.multiples[judgement.best]
         info = f"graphical lasso of {path.weight:,.10g} rows, penalty {penalty:.6g}{', refitted without' * self.refit}"
-        each = zip(path.penalties.multiples, path.fits, strict=False)
+        tried = list(zip(path.penalties.multiples, path.fits, strict=False))
+        entered = np.full_like(seen.matrix, np.nan)
+        for x, fit in tried:
+            entered[fit.joined & np.isnan(entered)] = x
         return replace(
             outcome,
             strengths={(a, b): float(partial[problem.number[a], problem.number[b]]) for a, b in graph.edges},
             strength="partial correlation",
-            trace=tuple(LassoStep(x, *step) for x, fit in each for step in fit.found.steps),
+            trace=tuple(LassoStep(x, *step) for x, fit in tried for step in fit.found.steps),
             precision=freeze(solution.precision),
             covariance=freeze(solution.covariance),
-            model=in_data_units(graph, path.seen, solution, info, None if self.refit else penalty),
-            details=LassoDetails.of(path, judgement),
+            model=in_data_units(graph, seen, solution, info, None if self.refit else penalty),
+            details=LassoDetails(seen.names, penalty, seen.matrix, entered, judgement.frequency),
         )
+
+    def work(self, problem: Problem, rules: Rules) -> Work:
+        n, penalties = float(problem.n), self.n_penalties * self.select.n_paths if self.penalty is None else 1
+        return Work(0.0, {2: n * (n + 1) / 2}, bytes=64 * n * n, seconds=penalties * 10 * PER_FLOP * n**3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,14 +175,6 @@ class LassoDetails:
     """The largest penalty of the path at which each pair is joined; NaN for those that never are."""
     frequency: Array | None
     """Of StARS: how often each pair was joined in the subsamples, at the penalty that was chosen."""
-
-    @staticmethod
-    def of(path: LassoPath, judgement: Judgement) -> LassoDetails:
-        entered = np.full_like(path.seen.matrix, np.nan)
-        for penalty, fit in zip(path.penalties.multiples, path.fits, strict=False):
-            entered[fit.joined & np.isnan(entered)] = penalty
-        chosen = path.penalties.multiples[judgement.best]
-        return LassoDetails(path.seen.names, chosen, path.seen.matrix, entered, judgement.frequency)
 
     def facts(self, a: str, b: str) -> Iterator[Edge]:
         """What there is to say of two variables."""

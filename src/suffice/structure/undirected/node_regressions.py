@@ -88,11 +88,11 @@ class NodeRegressions:
         return None
 
 
-@dataclass(frozen=True, eq=False)
 class GaussianNodes(NodeRegressions):
     """Lassos of real columns, from their correlations alone."""
 
-    seen: Covariances
+    def __init__(self, seen: Covariances) -> None:
+        self.seen, self.weight, self.association = seen, seen.weight, seen.matrix
 
     @classmethod
     def takes(cls, variables: Sequence[Variable]) -> bool:
@@ -101,14 +101,6 @@ class GaussianNodes(NodeRegressions):
     @classmethod
     def of(cls, data: Data | Statistics, variables: Sequence[Variable], *, threads: int | None = None) -> GaussianNodes:
         return cls(Covariances.of(data, [v.name for v in variables], on="correlation", threads=threads))
-
-    @property
-    def weight(self) -> float:  # type: ignore[override]
-        return self.seen.weight
-
-    @property
-    def association(self) -> Array:  # type: ignore[override]
-        return self.seen.matrix
 
     def fit(self, penalty: Array, start: NodeFit | None = None) -> NodeFit:
         from suffice.numerics.kernels.regressions.undirected import node_lassos
@@ -144,8 +136,7 @@ class GaussianNodes(NodeRegressions):
     def _residual(B: Array, matrix: Array) -> Array:
         """The mean of (x_i − Σ_j b_ij x_j)² for each i, given the mean of x xᵀ."""
         C = np.eye(len(B)) - B
-        left: Array = np.einsum("ij,jk,ik->i", C, matrix, C, optimize=True)
-        return left
+        return np.asarray(np.einsum("ij,jk,ik->i", C, matrix, C, optimize=True))
 
 
 NUMBERS = 2**19
@@ -343,13 +334,10 @@ class CodedNodes(NodeRegressions):
         for i in single.tolist():
             strengths[i, single] = nodes[i].theta[self.columns.first[single], 0]
         losses = np.array([node.loss for node in nodes])
-        return NodeFit(
-            strengths,
-            -2.0 * self.weight * float(self._normal(losses, losses).sum()),
-            sum(node.n_parameters for node in nodes),
-            float(losses.sum()) + sum(node.price(node.theta) for node in nodes),
-            CodedEffects(self.columns, tuple(node.here() for node in nodes), losses),
-        )
+        deviance = -2.0 * self.weight * float(self._normal(losses, losses).sum())
+        objective = float(losses.sum()) + sum(node.price(node.theta) for node in nodes)
+        effects = CodedEffects(self.columns, tuple(node.here() for node in nodes), losses)
+        return NodeFit(strengths, deviance, sum(node.n_parameters for node in nodes), objective, effects)
 
     def _normal(self, losses: Array, own: Array) -> Array:
         """The mean of ln p of each node from its losses: of a real one, in standard units, at the variance of its `own` loss."""

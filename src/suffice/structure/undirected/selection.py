@@ -166,11 +166,10 @@ class HeldOut(Named):
         return Judgement(values, best, float(values[best]), score_name="held-out log-likelihood")
 
 
-def rows_of(data: Any, what: str) -> Data:
+def rows_of(data: Data | Statistics, what: str) -> Data:
     """Rows, where statistics are not enough."""
     if isinstance(data, Statistics):
         raise DataError(
             f"{what}, and statistics have none; {argument('select', 'EBIC(0.5)', 'ebic:0.5')} needs the statistics only"
         )
-    rows: Data = data
-    return rows
+    return data
