@@ -90,7 +90,7 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
 def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
     """The rows, with columns of the families that were chosen, and numbers that are the child of a family of states or of counts
     taken for such, which is said."""
-    chosen = variables_with_distributions(families)
+    chosen = {n: f.variable(n) for n, f in families.items() if isinstance(f, ExponentialNode)}
     if own := {n: v for n, v in chosen.items() if n in rows.columns}:
         rows = rows.with_variables(own)
     others = {n: f for n, f in families.items() if n not in chosen}
@@ -99,7 +99,7 @@ def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
     variables = (rows.data if isinstance(rows, Sequences) else rows).engine.variables(rows.columns)
     if declared := {n: kind for n, kind in kinds.items() if kind is not Real and isinstance(variables[n], Real)}:
         rows = _with_kinds(rows, {n: kind if kind is Finite else Count(n) for n, kind in declared.items()}, families)
-    return _with_states(rows, families)
+    return _with_states(rows, families) if any(isinstance(f, FiniteFamily) for f in families.values()) else rows
 
 
 def _with_kinds(rows: R, declared: Mapping[str, Any], families: Mapping[str, Any]) -> R:

@@ -116,7 +116,8 @@ def writable(path: str | PathLike[str], kind: str | None = None, variables: Iter
         raise FormatError(f"there is no directory {str(place.parent)!r}", path=place)
     if kind is not None and form.kinds and kind not in form.kinds:
         raise FormatError(f"{form.suffix} holds {form.contents}, and this is {INSTEAD[kind]}", path=path)
-    refuse_numbers(form, variables, path)
+    if form.finite:
+        refuse_numbers(form, variables, path)
     return form
 
 
@@ -126,7 +127,9 @@ def holds(path: str | PathLike[str], variables: Iterable[Variable]) -> None:
     >>> from suffice import Finite
     >>> holds("model.bif", [Finite("coin", ["head", "tail"])])
     """
-    refuse_numbers(_format(Path(path)), variables, path)
+    form = _format(Path(path))
+    if form.finite:
+        refuse_numbers(form, variables, path)
 
 
 def is_model_file(path: str) -> bool:

@@ -105,8 +105,9 @@ class NetworkFormat(Format):
 
 
 def refuse_numbers(form: Format, variables: Iterable[Variable], path: str | PathLike[str]) -> None:
-    """Refuse variables that a format, if it is of finite ones, has no room for."""
-    if form.finite and (other := [v.name for v in variables if not isinstance(v, Finite)]):
+    """Refuse variables that a format of finite ones has no room for."""
+    other = [v.name for v in variables if not isinstance(v, Finite)]
+    if other:
         raise FormatError(
             f"{form.suffix} holds only finite variables, and {show(other[0])} is none; write .json instead", path=path
         )
