@@ -103,7 +103,8 @@ class Bitmaps:
         by_rows = self.by_rows(sets, full=True)
         if by_rows.all() or not by_rows.any():
             groups = TableGroups.of(sets, cells)
-            return self._tables(ScanTables(self.layout, groups) if by_rows.any() else CountTables(self.layout, groups))
+            step = ScanTables(self.layout, groups) if by_rows.any() else CountTables(self.layout, groups)
+            return self._count_step(step), groups.offsets
         self.ahead(self.full_steps(sets))
         offsets = np.concatenate([[0], np.cumsum(cells)])
         tables = [np.zeros(0, np.int32)] * len(sets)
