@@ -20,6 +20,7 @@ curvature is nearly singular between the weights that a price keeps apart, and s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -236,13 +237,9 @@ def _by_ipf(problem: UndirectedProblem, seen: Array, prior: Any) -> MarkovNet | 
     if problem.method is None and tree.n_cells > MAX_CLIQUES:
         return None
     total = float(seen[: problem.terms.table_start[1]].sum())
-    progress = problem.budget.watch("iterative proportional fitting")
-    found = tree.fit(
-        seen / total,
-        method,
-        lambda cycle, off: progress.check(f"cycle {cycle}, margins off by {off:.2g}"),
-        None if problem.method else min(FEW_CYCLES, method.max_iter),
-    )
+    most = None if problem.method else min(FEW_CYCLES, method.max_iter)
+    with closing(problem.budget.watch("iterative proportional fitting")) as watch:
+        found = tree.fit(seen / total, method, lambda n, off: watch.check(f"cycle {n}, margins off by {off:.2g}"), most)
     if not found.converged:
         check_interior(problem, seen)
         if problem.method is None:
