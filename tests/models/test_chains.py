@@ -104,6 +104,15 @@ def seen_in(frame: Any) -> sf.chains.Sequences:
     return sf.sequences(frame, by="id", order="day", variables={"roll": ROLL})
 
 
+def test_draws_of_numbers_have_the_index_of_the_rows() -> None:
+    rng = np.random.default_rng(0)
+    steps = pd.DataFrame({"id": np.repeat(np.arange(8), 20), "x": rng.normal(size=160), "u": rng.normal(size=160)})
+    chain = sf.fit("x[-1] -> x; u -> x", sf.sequences(steps, by="id"))
+    without = sf.sequences(steps[["id", "u"]].set_index(np.arange(100, 260)), by="id")
+    [drawn] = chain.sample(given=without, seed=0)
+    assert list(drawn.index) == list(range(100, 260))
+
+
 def test_draws_of_paths_are_of_the_posterior() -> None:
     rolls, n = ["6", "1", "6"], 4000
     many = sf.sequences({"id": np.repeat(np.arange(n), 3), "roll": rolls * n}, by="id", variables={"roll": ROLL})

@@ -191,8 +191,9 @@ def cell_frame(reading: ChainReading, cells: Mapping[str, npt.NDArray[Any]]) -> 
     """Codes of states, −1 for none, and numbers as a frame of the input's kind with a column for each variable."""
     rows, columns = reading.sequences, dict[str, Any]()
     for name, values in cells.items():
-        own, variable = rows.in_order(values), reading.chain.variables[name]
-        columns[name] = column(rows.source, name, own, variable.states) if isinstance(variable, Finite) else own
+        variable = reading.chain.variables[name]
+        states = variable.states if isinstance(variable, Finite) else None
+        columns[name] = column(rows.source, name, rows.in_order(values), states)
     return new_table(rows.source, columns)
 
 
