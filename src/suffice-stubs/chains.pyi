@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.chains import *
+from suffice.interfaces.topics.about_models.chains import *

@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.choices import *
+from suffice.interfaces.topics.about_learning.choices import *

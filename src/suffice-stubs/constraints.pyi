@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.constraints import *
+from suffice.interfaces.topics.about_learning.constraints import *

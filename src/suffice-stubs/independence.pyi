@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.independence import *
+from suffice.interfaces.topics.about_learning.independence import *

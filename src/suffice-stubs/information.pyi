@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.information import *
+from suffice.interfaces.topics.about_learning.information import *

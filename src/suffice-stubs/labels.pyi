@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.labels import *
+from suffice.interfaces.topics.about_models.labels import *

@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.latent import *
+from suffice.interfaces.topics.about_models.latent import *

@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.limits import *
+from suffice.interfaces.topics.about_learning.limits import *

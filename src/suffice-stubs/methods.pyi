@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.methods import *
+from suffice.interfaces.topics.about_learning.methods import *

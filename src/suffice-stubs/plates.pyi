@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.plates import *
+from suffice.interfaces.topics.about_models.plates import *

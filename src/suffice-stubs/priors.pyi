@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.priors import *
+from suffice.interfaces.topics.about_models.priors import *

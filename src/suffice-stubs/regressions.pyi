@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.regressions import *
+from suffice.interfaces.topics.about_models.regressions import *

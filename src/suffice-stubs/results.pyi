@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.results import *
+from suffice.interfaces.topics.about_learning.results import *

@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.scores import *
+from suffice.interfaces.topics.about_learning.scores import *

@@ -1,1 +1,1 @@
-from suffice.interfaces.topics.undirected import *
+from suffice.interfaces.topics.about_models.undirected import *

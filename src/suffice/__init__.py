@@ -18,7 +18,8 @@ from suffice.basis import VERSION
 
 __version__ = VERSION
 
-__path__.append(f"{__path__[0]}/interfaces/topics")  # so that `import suffice.priors` finds its file
+_TOPICS = f"{__path__[0]}/interfaces/topics"
+__path__ += [f"{_TOPICS}/about_models", f"{_TOPICS}/about_learning", _TOPICS]  # so that `import suffice.priors` finds its file
 
 _NAMES = {
     "engines.data": "Data",
@@ -82,11 +83,13 @@ __all__ = sorted(_HOME)
 if TYPE_CHECKING:
     from suffice import formats as formats, graphs as graphs, objectives as objectives, statistics as statistics
     from suffice.interfaces import estimators as estimators
-    from suffice.interfaces.topics import (
-        chains as chains, choices as choices, constraints as constraints, independence as independence,
-        information as information, labels as labels, latent as latent, limits as limits, methods as methods,
-        plates as plates, priors as priors, regressions as regressions, results as results, scores as scores,
-        undirected as undirected,
+    from suffice.interfaces.topics.about_learning import (
+        choices as choices, constraints as constraints, independence as independence, information as information,
+        limits as limits, methods as methods, results as results, scores as scores,
+    )  # fmt: skip
+    from suffice.interfaces.topics.about_models import (
+        chains as chains, labels as labels, latent as latent, plates as plates, priors as priors,
+        regressions as regressions, undirected as undirected,
     )  # fmt: skip
     from suffice.numerics import exponential as exponential
     from suffice.engines.data import Data as Data

@@ -82,9 +82,8 @@ def test_an_old_name_is_imported_from_the_users_line() -> None:
 def test_type_checkers_find_the_same_names() -> None:
     imports = [node for node in ast.walk(ast.parse(Path(sf.__file__).read_text())) if isinstance(node, ast.ImportFrom)]
     seen = {a.asname: node.module for node in imports for a in node.names if a.asname}
-    rooms = {"formats", "graphs", "objectives", "statistics"}
-    modules = {t: "suffice" if t in rooms else "suffice.interfaces.topics" for t in sf._MODULES.split()}
-    modules |= {"estimators": "suffice.interfaces", "exponential": "suffice.numerics"}
+    homes = dict.fromkeys(("formats", "graphs", "objectives", "statistics"), "") | homes_of_topics()
+    modules = {t: f"suffice.{homes[t]}".rstrip(".") for t in sf._MODULES.split()}
     assert seen == {name: f"suffice.{home}" for name, home in sf._HOME.items()} | modules
 
 
@@ -92,13 +91,17 @@ ROOMS = {"estimators": "interfaces", "exponential": "numerics", "registry": "bas
 """Topics that are rooms of their own, and where these are."""
 
 
+def homes_of_topics() -> dict[str, str]:
+    """The room in which each topic stands."""
+    package = Path(sf.__file__).parent
+    files = [f for f in package.glob("interfaces/topics/**/*.py") if f.stem != "__init__"]
+    return {f.stem: ROOMS.get(f.stem, ".".join(f.parent.relative_to(package).parts)) for f in files}
+
+
 def test_type_checkers_find_the_modules_by_topic() -> None:
     """They do not follow a package's path, so that each topic has a line in the stubs beside the package."""
-    package = Path(sf.__file__).parent
-    topics = {path.stem for path in package.glob("interfaces/topics/*.py")} - {"__init__"}
-    stubs = {path.stem: path.read_text("utf-8") for path in (package.parent / "suffice-stubs").glob("*.pyi")}
-    homes = dict.fromkeys(topics, "interfaces.topics") | ROOMS
-    assert stubs == {topic: f"from suffice.{home}.{topic} import *\n" for topic, home in homes.items()}
+    stubs = {path.stem: path.read_text("utf-8") for path in (Path(sf.__file__).parents[1] / "suffice-stubs").glob("*.pyi")}
+    assert stubs == {topic: f"from suffice.{home}.{topic} import *\n" for topic, home in homes_of_topics().items()}
 
 
 def test_import_takes_only_numpy_and_the_standard_library() -> None:
