@@ -46,8 +46,8 @@ test: $(READY)          ## set up and run everything that must hold
 # A kernel that leaves its arrays may go unnoticed for years, so tests run once more with every index checked. Most reach a kernel by
 # some way; those below call none at all (seen by a trace of all calls of kernels; of house/ all but test_fuzz.py by reading), and the
 # one that looks at what the cache keeps says nothing about indices. Checked code must not meet other code in one cache, so it has its own, which is filled first, as above.
-WITHOUT_KERNELS := exponential graphs $(addprefix formats/test_,bundled.py formats.py formats_files.py formats_hostile.py) \
-	$(addprefix explorer/test_,page.py security.py tables.py words.py) $(addprefix house/test_,behaviour.py fuzz.py house.py names.py types.py)
+WITHOUT_KERNELS := numerics/exponential graphs $(addprefix formats/test_,bundled.py formats.py formats_files.py formats_hostile.py) \
+	$(addprefix interfaces/explorer/test_,page.py security.py tables.py words.py) $(addprefix house/test_,behaviour.py fuzz.py house.py names.py types.py)
 test-bounds: $(READY)   ## run the tests with every index of every kernel checked
 	$(CHECKED) $(BIN)/suffice warm
 	$(CHECKED) $(PYTEST) $(WITHOUT_KERNELS:%=--ignore=tests/%) \

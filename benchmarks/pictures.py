@@ -20,8 +20,8 @@ from suffice.basis.pictures.arrangement import lay_out
 from suffice.basis.pictures.layout import Layout
 from suffice.basis.pictures.shapes import shapes_of, size_of
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "graphs"))
-from crossings import crossings
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.basis.crossings import crossings
 
 CROSSINGS = {"alarm": 8, "insurance": 25, "hailfinder": 6}
 SECONDS = {"alarm": 0.05, "munin": 5.0}

@@ -34,7 +34,7 @@ import suffice as sf
 from suffice.errors import LONGEST, SufficeError, SufficeNote
 from suffice.formats.registry import json_of, model_in
 from tests.formats.test_formats import TEXTS
-from tests.models.test_markov_net import UAI as MARKOV
+from tests.models.undirected.test_markov_net import UAI as MARKOV
 
 SECONDS = 20
 """Of the processor, for one input: more is a hang."""

@@ -63,3 +63,22 @@ def test_no_class_name_stands_for_two_things() -> None:
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(name)
     assert {name: where for name, where in homes.items() if len(where) > 1} == {}
+
+
+ACROSS_ROOMS = {"browser", "house", "laws", "reference", "shared", "spark"}
+"""Tests that are of no single room."""
+
+
+def test_tests_lie_in_folders_that_are_rooms() -> None:
+    tests = Path(__file__).parents[1]
+    folders = {file.parent.relative_to(tests) for file in tests.rglob("test_*.py")}
+    lost = {f for f in folders if f.parts[0] not in ACROSS_ROOMS and not (SOURCES / f).is_dir()}
+    assert not lost, f"folders of tests without a room: {sorted(map(str, lost))}"
+
+
+def test_no_room_is_crowded() -> None:
+    """A room shows at most some fifteen files and rooms, its own `__init__` apart."""
+    rooms = {SOURCES, *(file.parent for file in SOURCES.rglob("__init__.py"))}
+    entries = {room: [f for f in room.iterdir() if f.suffix == ".py" or (f / "__init__.py").exists()] for room in rooms}
+    crowded = {str(room.relative_to(SOURCES)): len(some) for room, some in entries.items() if len(some) > 17}
+    assert not crowded

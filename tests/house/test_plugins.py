@@ -12,7 +12,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.cli.test_pipes_and_signals import environment_of_a_user
+from tests.interfaces.cli.test_pipes_and_signals import environment_of_a_user
 
 PIECES = {
     "distributions": (
