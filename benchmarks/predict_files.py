@@ -27,10 +27,10 @@ PART = 50_000
 
 CHILD = """
 import resource, sys, time
-from suffice.interfaces.cli.arguments import TextOptions
-from suffice.interfaces.cli.commands.predict import predict_command
+from suffice.interfaces.cli.app import app
+model, data, target, out = sys.argv[1:]
 start = time.perf_counter()
-predict_command(*sys.argv[1:5], read=TextOptions())
+app(["predict", model, data, "--target", target, "-o", out], standalone_mode=False)
 print(time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
