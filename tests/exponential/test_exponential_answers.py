@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from decimal import Decimal, localcontext
@@ -250,6 +251,18 @@ def test_missing_cells_are_counted() -> None:
         assert " em " not in str(caught.value)
     with pytest.raises(MissingCells, match=r"2 in 'x', 1 in 'y', of 4 rows.*subset=\['x', 'y'\]"):
         ef.MultivariateNormal().gather(data, ["x", "y"])
+
+
+def test_a_family_of_ones_own_says_at_once_what_it_lacks() -> None:
+    said = ["natural", "from_natural", "from_mean", "log_normaliser", "gradient", "hessian", "sample", "entropy"]
+    own: Any = type("Own", (ef.ExponentialFamily,), dict.fromkeys(said))
+    with pytest.raises(TypeError, match="_cumulants, _divergence, _inside, _log_density"):
+        own()
+
+
+@pytest.mark.parametrize("of", [ef.Bernoulli.draws, ef.Bernoulli.with_probs, ef.ConjugatePrior.plus, ef.ConjugatePrior.evidence])
+def test_help_tells_of_what_a_family_or_a_prior_says_itself(of: Any) -> None:
+    assert inspect.getdoc(of)
 
 
 def test_rows_are_counted_from_one() -> None:
