@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from suffice import exponential as ef
 from suffice.errors import DataError, MissingCells, ModelError, StatisticsError
 from suffice.families.protocol import family as families
 from suffice.numerics.exponential.arithmetic.special import log_gamma_step
+from suffice.numerics.exponential.protocol.observable import Observable
 
 DISTRIBUTIONS: list[Any] = [
     ef.Bernoulli(0.3),
@@ -258,6 +260,16 @@ def test_a_family_of_ones_own_says_at_once_what_it_lacks() -> None:
     own: Any = type("Own", (ef.ExponentialFamily,), dict.fromkeys(said))
     with pytest.raises(TypeError, match="_cumulants, _divergence, _inside, _log_density"):
         own()
+
+
+def test_what_a_distribution_of_ones_own_calls_its_mean_is_positive_unless_it_says_otherwise() -> None:
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Rayleigh(Observable):
+        mean: Any = None
+        names = ("mean",)
+
+    with pytest.raises(ModelError, match="the mean of Rayleigh"):
+        Rayleigh(-1.0)
 
 
 @pytest.mark.parametrize("of", [ef.Bernoulli.draws, ef.Bernoulli.with_probs, ef.ConjugatePrior.plus, ef.ConjugatePrior.evidence])
