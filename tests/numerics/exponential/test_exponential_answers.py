@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from suffice import exponential as ef
 from suffice.errors import DataError, MissingCells, ModelError, StatisticsError
 from suffice.families.protocol import family as families
 from suffice.numerics.exponential.arithmetic.special import log_gamma_step
+from suffice.numerics.exponential.protocol.observable import Observable
 
 DISTRIBUTIONS: list[Any] = [
     ef.Bernoulli(0.3),
@@ -250,6 +253,28 @@ def test_missing_cells_are_counted() -> None:
         assert " em " not in str(caught.value)
     with pytest.raises(MissingCells, match=r"2 in 'x', 1 in 'y', of 4 rows.*subset=\['x', 'y'\]"):
         ef.MultivariateNormal().gather(data, ["x", "y"])
+
+
+def test_a_family_of_ones_own_says_at_once_what_it_lacks() -> None:
+    said = ["natural", "from_natural", "from_mean", "log_normaliser", "gradient", "hessian", "sample", "entropy"]
+    own: Any = type("Own", (ef.ExponentialFamily,), dict.fromkeys(said))
+    with pytest.raises(TypeError, match="_cumulants, _divergence, _inside, _log_density"):
+        own()
+
+
+def test_what_a_distribution_of_ones_own_calls_its_mean_is_positive_unless_it_says_otherwise() -> None:
+    @dataclass(frozen=True, eq=False, repr=False)
+    class Rayleigh(Observable):
+        mean: Any = None
+        names = ("mean",)
+
+    with pytest.raises(ModelError, match="the mean of Rayleigh"):
+        Rayleigh(-1.0)
+
+
+@pytest.mark.parametrize("of", [ef.Bernoulli.draws, ef.Bernoulli.with_probs, ef.ConjugatePrior.plus, ef.ConjugatePrior.evidence])
+def test_help_tells_of_what_a_family_or_a_prior_says_itself(of: Any) -> None:
+    assert inspect.getdoc(of)
 
 
 def test_rows_are_counted_from_one() -> None:

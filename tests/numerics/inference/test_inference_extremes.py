@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+import weakref
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -22,6 +23,8 @@ from hypothesis import strategies as st
 
 import suffice as sf
 from suffice.errors import ModelError, TooLarge
+from suffice.numerics.inference.finite import questions
+from suffice.numerics.inference.finite.network import Network
 from suffice.numerics.inference.finite.questions import interruptible
 from tests.oracles import random_net
 
@@ -435,3 +438,20 @@ def test_likelihoods_that_differ_by_more_than_floats_hold() -> None:
         assert bn.marginals(given)["x"].probs.tolist() == pytest.approx([0, 1 / 2.4, 1.4 / 2.4])
         assert bn.log_prob_of(given) == pytest.approx(math.log(1.2) + math.log(small), rel=1e-13)
         assert dict(bn.most_probable(given, ["x"])) == {"x": "c"}
+
+
+def test_the_tables_of_one_row_are_gone_before_room_is_made_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network.of([2, 2], [((0,), 0, np.array(COIN)), ((0, 1), 1, np.array([[0.9, 0.1], [0.2, 0.8]]))])
+    rows, room_for, buffers = np.array([[-1, 0], [-1, 1]], np.int32), questions.room_for, list[Any]()
+
+    def watched(tree: Any, numbers: float) -> Any:
+        assert not any(buffer() is not None for buffer in buffers)
+        room = room_for(tree, numbers)
+        buffers.append(weakref.ref(room[2]))
+        return room
+
+    monkeypatch.setattr(questions, "MOST_VARIABLES", 0)  # so each row is asked of a tree
+    monkeypatch.setattr(questions, "room_for", watched)
+    probs, _ = questions.posteriors(network, (0,), network.all_factors, rows, network.tables[None])
+    assert probs == pytest.approx(np.array([[9.0, 2.0], [1.0, 8.0]]) / [[11.0], [9.0]])
+    assert len(buffers) == 2

@@ -14,8 +14,9 @@ Of two states the Dirichlet is a Beta.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -54,11 +55,14 @@ class Draws(ExponentialFamily):
     prior: ClassVar[str] = "Dirichlet"
     k: Any
 
-    if TYPE_CHECKING:
-        # n, the number of draws; the same with other probabilities of all k states.
-        @property
-        def draws(self) -> Any: ...
-        def with_probs(self, probs: Any) -> Self: ...
+    @property
+    @abstractmethod
+    def draws(self) -> Any:
+        """n, the number of draws."""
+
+    @abstractmethod
+    def with_probs(self, probs: Any) -> Self:
+        """The same with these probabilities of all k states."""
 
     def shares_parameters(self, other: ExponentialFamily) -> bool:
         """The probabilities of one draw are those of many, if they are of as many states, and not of others by name."""

@@ -74,6 +74,9 @@ class Normal(FamilyAndPrior, MeanAndSpread):
     support: ClassVar[str] = "finite numbers"
     example: ClassVar[str] = "NormalKnownVariance(1.0)"
 
+    def _check_parameter(self, name: str, value: Any) -> Array:
+        return finite(value, self._name_of(name)) if name == "mean" else super()._check_parameter(name, value)
+
     @property
     def mode(self) -> Any:
         """The mean."""

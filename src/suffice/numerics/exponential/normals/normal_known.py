@@ -19,6 +19,7 @@ from suffice.numerics.exponential.arithmetic.values import (
     Array,
     between,
     broadcast,
+    finite,
     keep,
     observations,
     plain,
@@ -49,6 +50,9 @@ class PartlyKnown(ExponentialFamily):
             value = self._check_parameter(name, getattr(self, name))
             both = {name: value, self.known: np.asarray(getattr(self, self.known))}
             keep(self, **{name: broadcast(self._title, **both)[0]})
+
+    def _check_parameter(self, name: str, value: Any) -> Array:
+        return finite(value, self._name_of(name)) if name == "mean" else super()._check_parameter(name, value)
 
     @property
     def normal(self) -> Normal:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -50,15 +50,6 @@ class ExponentialFamily(Observable, ABC):
     prior: ClassVar[str] = ""
     """The name of the conjugate prior."""
 
-    if TYPE_CHECKING:
-        # Of each distribution: the derivatives of A of an order from 3 up; x, and whether it is possible; ln p(x) of each x that
-        # is, and the divergence of another member, arranged so that they keep their digits; the next x under the prior.
-        def _cumulants(self, order: int, eta: Any) -> Array: ...
-        def _inside(self, x: Any) -> Inside: ...
-        def _log_density(self, x: Any) -> Array: ...
-        def _divergence(self, other: Any) -> Array: ...
-        def _predictive(self, prior: Any) -> Any: ...
-
     def shares_parameters(self, other: ExponentialFamily) -> bool:
         """Whether rows of the other family tell of the same parameters, so that one prior learns from both."""
         return self.bare == other
@@ -73,6 +64,14 @@ class ExponentialFamily(Observable, ABC):
     def log_base(self, x: Any) -> Array:
         """ln h(x) of each x; −inf outside the support. Here h is 1 inside."""
         return np.where(self._inside(x)[1], 0.0, -np.inf)
+
+    @abstractmethod
+    def _inside(self, x: Any) -> Inside:
+        """x, and whether it is possible."""
+
+    @abstractmethod
+    def _log_density(self, x: Any) -> Array:
+        """ln p(x) = ln h(x) + η·T(x) − A(η) of each possible x, arranged so that it keeps its digits."""
 
     @property
     @abstractmethod
@@ -115,6 +114,10 @@ class ExponentialFamily(Observable, ABC):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return self._cumulants(order, eta)
 
+    @abstractmethod
+    def _cumulants(self, order: int, eta: Any) -> Array:
+        """The derivatives of A of an order from 3 up."""
+
     @property
     def mean_parameters(self) -> Array:
         """μ = E[T(x)]."""
@@ -150,6 +153,10 @@ class ExponentialFamily(Observable, ABC):
             raise ModelError(f"the divergence is between two members of one family, {self.bare!r}, and the other is {other!r}")
         return plain(self._divergence(other))
 
+    @abstractmethod
+    def _divergence(self, other: Any) -> Array:
+        """The divergence of another member, arranged so that it keeps its digits where the two are alike, or far apart."""
+
     def conjugate(self, total: Any, count: Any) -> ConjugatePrior:
         """The prior p(η) ∝ exp(η·total − count·A(η)): what `count` imagined rows whose T sum to `total` would leave behind."""
         raise ModelError(f"{self._title} has no conjugate prior in closed form")
@@ -170,8 +177,10 @@ class ExponentialFamily(Observable, ABC):
 
     def predictive(self, prior: Any) -> Any:
         """p(x) = ∫ p(x | θ) prior(θ) dθ: the next observation, the parameters integrated out."""
-        prior = self._prior(prior)
-        return self._predictive(prior)
+        return self._predictive(self._prior(prior))
+
+    def _predictive(self, prior: Any) -> Any:
+        raise NotImplementedError
 
     def _totals(self, x: Any, weights: Any) -> Totals:
         values = np.asarray(x)
@@ -271,10 +280,13 @@ class ConjugatePrior:
     example: ClassVar[str] = "Poisson()"
     """A family that it may be about, for a refusal."""
 
-    if TYPE_CHECKING:
-        # The posterior, after what rows of a family have added; the log-evidence of such rows, of which Σ ln h(x) is known.
-        def plus(self, seen: Any, family: ExponentialFamily) -> Self: ...
-        def evidence(self, seen: Any, log_base: Array) -> Array: ...
+    def plus(self, seen: Any, family: ExponentialFamily) -> Self:
+        """The posterior, after what rows of a family have added."""
+        raise NotImplementedError
+
+    def evidence(self, seen: Any, log_base: Array) -> Array:
+        """The log-evidence of rows that add this, and of which Σ ln h(x) is known."""
+        raise NotImplementedError
 
     def require_parameters(self) -> Self:
         """This, if it has its parameters."""

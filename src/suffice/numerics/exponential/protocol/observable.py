@@ -87,8 +87,8 @@ class Observable(Value):
         keep(self, **{name: None if value is None else self._check_parameter(name, value) for name, value in given.items()})
 
     def _check_parameter(self, name: str, value: Any) -> Array:
-        """A parameter, if it is within its bounds: here a mean is finite, and any other positive."""
-        return finite(value, self._name_of(name)) if name == "mean" else between(value, self._name_of(name), 0.0, open=True)
+        """A parameter, if it is within its bounds: here, if it is positive."""
+        return between(value, self._name_of(name), 0.0, open=True)
 
     def _name_of(self, name: str) -> str:
         """What a parameter is called in a refusal."""

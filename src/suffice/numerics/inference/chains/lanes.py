@@ -22,14 +22,14 @@ NEAR = 2**20
 FAINT = 1e-10
 """Likelihoods of a symbol that are all smaller are divided by the largest."""
 BATCH = 2**17
-"""LaneSums of so many steps are void together, if one of their sequences turns out to need logarithms."""
+"""Sums of so many steps are void together, if one of their sequences turns out to need logarithms."""
 MEMORY = 2**26
 """Bytes that lanes may take; longer sequences go with fewer beside them."""
 NO_FORMS = np.zeros((0, 4)), np.zeros((0, 4, 4)), np.zeros((0, 1), np.bool_), np.zeros((0, 4)), np.zeros(0)
 """Those of steps that show no normal numbers: see `suffice.numerics.kernels.chains.state_normals.score_normals`."""
 
 _free: list[tuple[tuple[int, ...], LaneRoom]] = []
-"""LaneRoom that nobody uses, with its sizes: the last used is the last."""
+"""Rooms that nobody uses, with their sizes: the last used is the last."""
 
 
 class Lanes(NamedTuple):
@@ -216,7 +216,7 @@ class LaneRoom(NamedTuple):
     @classmethod
     @contextmanager
     def borrow(cls, *size: int) -> Iterator[LaneRoom]:
-        """LaneRoom that was used before, if what is free has this size: memory that is new to a process costs as much as its use.
+        """Room that was used before, if what is free has this size: memory that is new to a process costs as much as its use.
         It belongs to no thread, for these live no longer than an iteration."""
         try:
             before, room = _free.pop()

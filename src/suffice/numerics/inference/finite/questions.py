@@ -112,6 +112,7 @@ class Desk:
 
 
 NOWHERE = np.zeros(1, np.int64)
+"""Where marginals begin when none are wanted."""
 
 
 def run_tree(tree: Tree, want: int, codes: Ints, tables: Array, room: Room, answers: RowAnswers, start: Ints = NOWHERE) -> None:
@@ -221,22 +222,26 @@ def posteriors(
     do not matter."""
     answers = in_rows(network, targets, seeds, seen, tables)
     probs, log_prob, _ = answers
-    cells, made = probs.shape[1], dict[bytes, Tree]()
+    made: dict[bytes, Tree] = {}
     for r in np.flatnonzero(answers.doubtful(logs, absolute=absolute)):
         codes, line = seen[r if len(seen) > 1 else 0].astype(np.int64), tables[r if len(tables) > 1 else 0]
         key = np.minimum(codes, 0).tobytes()
         if key not in made:
             made = {key: _tree_for(network, targets, seeds, codes)}  # one at a time: they may be large
-        tree = made[key]
-        room, found = room_for(tree, tree.n_numbers(codes)), RowAnswers(np.ones((1, cells)), np.empty(1), np.empty(1, np.uint8))
-        asked = (ROOT if len(targets) else ALONE, codes, line, room, found)
-        interruptible(partial(run_tree, tree, *asked), tree.cells(codes))
-        probs[r], log_prob[r] = found.probs[0], found.log_prob[0]
-        if found.doubtful(logs)[0]:  # by logs, slow and sure, where floats do not reach
-            order = [v for v in tree.free_variables(codes) if v not in targets]
-            joint = in_logs(network, tree.factor, order, codes, line, logs).joint(targets).reshape(-1)
-            probs[r], log_prob[r] = shares(joint, (0,)), log_sum(joint, (0,))
+        probs[r], log_prob[r] = _by_tree(made[key], targets, codes, line, logs)
     return probs, log_prob
+
+
+def _by_tree(tree: Tree, targets: Sequence[int], codes: Ints, tables: Array, logs: Array | None) -> tuple[Array, float]:
+    """One row's answer; or by logs, slow and sure, where floats do not reach. What its tables took is free when it is known."""
+    cells, want = int(np.prod(tree.network.sizes[np.asarray(targets, np.int64)])), ROOT if len(targets) else ALONE
+    room, found = room_for(tree, tree.n_numbers(codes)), RowAnswers(np.ones((1, cells)), np.empty(1), np.empty(1, np.uint8))
+    interruptible(partial(run_tree, tree, want, codes, tables, room, found), tree.cells(codes))
+    if not found.doubtful(logs)[0]:
+        return found.probs[0], float(found.log_prob[0])
+    order = [v for v in tree.free_variables(codes) if v not in targets]
+    joint = in_logs(tree.network, tree.factor, order, codes, tables, logs).joint(targets).reshape(-1)
+    return shares(joint, (0,)), float(log_sum(joint, (0,)))
 
 
 def _tree_for(network: Network, targets: Sequence[int], seeds: Ints, codes: Ints) -> Tree:

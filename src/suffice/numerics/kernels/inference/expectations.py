@@ -259,7 +259,7 @@ def expected_tables(rows, first, members, sizes, offsets, complete_only, out):
     work=lambda tables, at: 8 * (len(tables) + len(at)),
 )
 def table_scores(tables, at, outer, size, inner, kind, alpha, out):
-    """The log-likelihood or log-evidence of a child from each table [outer, child, inner]; kinds as in `local_scores`."""
+    """The log-likelihood or log-evidence of a child from each table [outer, child, inner]; kinds as in `bitmaps`."""
     for g in range(len(out)):
         table = tables[at[g] :]
         o, r, n = outer[g], size[g], inner[g]

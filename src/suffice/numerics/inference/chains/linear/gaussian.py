@@ -46,8 +46,7 @@ class ExpectedStates(NamedTuple):
 
 def filter_states(steps: LinearSteps, after: tuple[Array, ...] | None = None) -> LinearStates:
     """Filter: each state given the outputs up to it. `after` is `last` of what came before these steps.
-
-    A forecast is what the filter says of steps whose outputs are all missing:"""
+    A forecast is what the filter says of steps whose outputs are all missing."""
     n, m = len(steps.codes), steps.m
     last = tuple(np.array(x) for x in (kalman.states_before(steps, len(steps.starts) - 1) if after is None else after))
     columns, before = last[0].shape[1], last[3].copy()
