@@ -111,7 +111,7 @@ class Reduction:
 
 class ComponentTable:
     """Rows as they come, in arrays that grow: a sum under way, which takes in whatever is added to it. Components that take more
-    than `most` bytes are forgotten, and `overfull` says so; what complete families count is kept."""
+    than `most` bytes are forgotten, as is all that follows, and `overfull` says so; what complete families count is kept."""
 
     def __init__(self, tables: FlatTables, most: float = np.inf) -> None:
         self.tables, self.most, self.overfull = tables, most, False
@@ -183,7 +183,7 @@ class ComponentTable:
             self._grow()
         n_shapes, n_records = int(self.shape_at[0]), int(self.record_at[0])
         places = int(self.shape_at[1 + n_shapes]) + int(self.record_at[1 + n_records])
-        if 4 * places + 24 * (n_shapes + n_records) > self.most:
+        if self.overfull or 4 * places + 24 * (n_shapes + n_records) > self.most:
             self.overfull = True
             self._begin()
         return self
