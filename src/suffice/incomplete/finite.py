@@ -2,7 +2,7 @@
 
 A reduction is all that an E-step needs of incomplete rows, an additive statistic: families all of whose cells a row shows are
 counted; what is missing falls into components (`kernels.counting`), distinct ones of which are kept with the weight of the rows
-that have them. So iterations need no rows. The E-step runs programs for the shapes (`kernels.bucket_trees`), which are made once
+that have them. So iterations need no rows. The E-step runs programs for the shapes (`bucket_trees`), which are made once
 if they fit into memory, under any tables. Where rows are in other processes and differ so much that their components would take
 more than `MOST` bytes, or more than there is room for, an E-step is a fold: each block is reduced, and what it is expected to
 count adds.
