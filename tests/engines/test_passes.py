@@ -11,6 +11,8 @@ import pytest
 
 import suffice as sf
 from suffice.engines import Data
+from suffice.incomplete.components import FlatTables
+from suffice.incomplete.finite import FiniteComponents
 from tests.toy_engine import Toy, toy
 
 N = 1500
@@ -177,6 +179,18 @@ def test_what_takes_rows_in_an_order_is_refused_with_a_way_out() -> None:
     data = toy({"x": x, "y": 2 * x + rng.normal(size=200)}, size=50)
     with pytest.raises(sf.SufficeError, match=r"families=.*Linear\("):
         sf.regressions.lms("y", data, parents=["x"])
+
+
+def test_components_that_were_too_many_are_forgotten_for_good() -> None:
+    """Those of rows that come after are of no use, and are not held through the iterations."""
+    hidden, seen = sf.Finite("h", ["a", "b"]), [sf.Finite(f"x{i}", ["0", "1"]) for i in range(9)]
+    codes = (np.arange(2**9)[:, None] >> np.arange(9)) % 2
+    data = toy({v.name: [str(c) for c in codes[:, i]] for i, v in enumerate(seen)}, size=100)
+    tables = FlatTables.of([hidden, *seen], [(hidden,), *((hidden, x) for x in seen)])
+    with pytest.warns(sf.SufficeNote, match="each iteration passes over the rows"):
+        components = FiniteComponents.of(data, tables, 1, room=15_000.0)
+    assert components.passes == 1
+    assert len(components.reduction.multiplicity) == 0
 
 
 def test_components_that_are_too_many_stay_with_the_rows(passes, monkeypatch) -> None:

@@ -132,6 +132,8 @@ def test_refusals_say_what_to_do() -> None:
         sf.fit({"n": []}, sf.scan({"n": [0, 0]}, variables={"n": N}), prior=Gamma(0.5), estimate=sf.Mode())
     with pytest.raises(sf.SufficeError, match="says nothing about 'n'"):
         sf.score({"n": ["u"]}, data, sf.Evidence((sf.BDeu(1), sf.BGe())))
+    with pytest.raises(sf.SufficeError, match=r"score \(BDeu, NormalInverseGamma\) says nothing about 'n'"):
+        sf.score({"n": ["u"]}, data, sf.Evidence((sf.BDeu(1), sf.NormalInverseGamma())))
     with pytest.raises(sf.SufficeError, match="do not hold Σ ln n!"):
         PoissonNode().log_likelihood(N, Moments((), ("n",), [0], [2.0], [[1.0]], [[[0.0]]], derived=log_factorials(["n"])))
     with pytest.raises(sf.SufficeError, match="shape of Gamma must be a positive number"):

@@ -2,7 +2,7 @@
 
 A reduction is all that an E-step needs of incomplete rows, an additive statistic: families all of whose cells a row shows are
 counted; what is missing falls into components (`kernels.counting`), distinct ones of which are kept with the weight of the rows
-that have them. So iterations need no rows. The E-step runs programs for the shapes (`kernels.bucket_trees`), which are made once
+that have them. So iterations need no rows. The E-step runs programs for the shapes (`bucket_trees`), which are made once
 if they fit into memory, under any tables. Where rows are in other processes and differ so much that their components would take
 more than `MOST` bytes, or more than there is room for, an E-step is a fold: each block is reduced, and what it is expected to
 count adds.
@@ -111,7 +111,7 @@ class Reduction:
 
 class ComponentTable:
     """Rows as they come, in arrays that grow: a sum under way, which takes in whatever is added to it. Components that take more
-    than `most` bytes are forgotten, and `overfull` says so; what complete families count is kept."""
+    than `most` bytes are forgotten, as is all that follows, and `overfull` says so; what complete families count is kept."""
 
     def __init__(self, tables: FlatTables, most: float = np.inf) -> None:
         self.tables, self.most, self.overfull = tables, most, False
@@ -183,7 +183,7 @@ class ComponentTable:
             self._grow()
         n_shapes, n_records = int(self.shape_at[0]), int(self.record_at[0])
         places = int(self.shape_at[1 + n_shapes]) + int(self.record_at[1 + n_records])
-        if 4 * places + 24 * (n_shapes + n_records) > self.most:
+        if self.overfull or 4 * places + 24 * (n_shapes + n_records) > self.most:
             self.overfull = True
             self._begin()
         return self

@@ -158,7 +158,7 @@ class Evidence(Score):
         rows = self.prior.imagine(child, parents, seen)
         if rows is None:
             raise FitError(
-                f"the prior of this score ({', '.join(type(p).__name__ for p in self.prior.parts)}) says nothing about "
+                f"the prior of this score ({', '.join(p.title for p in self.prior.parts)}) says nothing about "
                 f"{child.name!r}; add one that does: "
                 "BDeu for finite nodes, BGe or NormalInverseGamma for real ones, Gamma for counts, as in "
                 f"{score_by('Evidence((BDeu(1), BGe()))', 'bdeu:1+bge')}"

@@ -2,10 +2,10 @@
 
     HierarchicalDirichlet   θ[u, ·] ~ Dirichlet(s m)             for every configuration u of the parents: one mean for a node
     PartialPooling          θ[u, g, ·] ~ Dirichlet(s m[u, ·])    for every group g: a mean for each configuration u of the others
-                            (s, m) = argmax Σᵤ [ln p(N[u, ·, ·] | s, m[u, ·]) + Σₓ ln m[u, x] / K], the objective of `pooling.py`
+                            (s, m) = argmax Σᵤ [ln p(N[u, ·, ·] | s, m[u, ·]) + Σₓ ln m[u, x] / K], as in `pool_rows`
 
-Strength s and means m that are not given are chosen by maximum evidence (`pooling.py`), once, when the prior meets the graph, and
-then held to be known (empirical Bayes); so the prior that a network keeps is an ordinary Dirichlet, which imagines s m in every
+Strength s and means m that are not given are chosen by maximum evidence (`pool_rows`), once, when the prior meets the graph, and
+then held to be known (`empirical_bayes`); so the prior that a network keeps is an ordinary Dirichlet, which imagines s m in every
 row. The groups of partial pooling are the states of a parent, or the places of a list of columns.
 """
 

@@ -12,7 +12,7 @@
 
 Finite parents are coded by an indicator of every state but their first (`design`). There is no sufficient statistic of rows with
 numbers in them: the families are iterative. A pass over the rows at some θ, the levels a and slopes b of all predictors
-(`design.Layout`), gives `Sums`, which add; `learning.irls` takes them to the estimate of largest likelihood, less
+(`design.ParameterLayout`), gives `Sums`, which add; `irls` takes them to the estimate of largest likelihood, less
 
     ½ λ b P bᵀ     a ridge λ, the log-density of a normal prior of variance 1/λ for each effect (P: `design.shrunk`); in units of
                    the dispersion where there is one

@@ -5,7 +5,7 @@
                logarithm (negative binomial)
 
 A Newton step goes uphill in what the M-step should maximise, and may still be too long. G is also the gradient of ln p(observed):
-so a step that lowers the objective is halved until it does not (`learning.climb`), and EM stays an ascent.
+so a step that lowers the objective is halved until it does not (`learning.incomplete.climb`), and EM stays an ascent.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ With `ridge` λ the objective is Σ w ln p − ½ λ tr(E b P bᵀ), P = 1 for a
 half λ times the squares of the effects, each set of effects taken to sum to 0, so that no state is special. For K = 2, where
 there is one predictor, E is taken as 1: the prior of each effect is normal of variance 1/λ, as in the other regressions.
 
-`step` and `advance` are one sure step, as EM takes it; `learning.irls` goes to the top with `measure`, by Newton steps it checks.
+`step` and `advance` are one sure step, as EM takes it; `irls` goes to the top with `measure`, by Newton steps it checks.
 
 Proportional odds: p(y ≤ k | x) = F(ζₖ − b·x), F(t) = 1/(1 + e^(−t)), with cut points ζ₀ < ζ₁ < … and one set of coefficients for
 all of them; the signs are those of `polr` in R. With u = ζ_y − b·x and l = ζ_{y−1} − b·x

@@ -7,7 +7,7 @@ that a regression has among its parents, v is put on points; of the others the m
 
 and everything else is as with enumerated states. The points adapt to each row: from standard normal ones they are moved and
 scaled to the mean and covariance of the posterior that they show, again and again (Naylor & Smith 1982, Applied Statistics 31,
-p. 214). They are stated in `gauss_hermite`; draws, which stand for more than three numbers, stay where they are.
+p. 214). They are stated in `patterns`; draws, which stand for more than three numbers, stay where they are.
 
 Missing counts that other nodes depend on are summed over their values, each a copy of the row in which it is that value:
 
