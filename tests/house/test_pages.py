@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import re
 import runpy
 import time
 from collections.abc import Callable
@@ -82,6 +83,16 @@ def test_an_error_in_a_page_has_its_line() -> None:
 
 def test_pages_name_only_what_there_is() -> None:
     assert {page: names for page in PAGES if (names := list(unknown_names(text_of(page))))} == {}
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", *(page for page in PAGES if page != "docs/changelog.md")])
+def test_files_that_a_page_names_are_there(page: str) -> None:
+    places = (ROOT, ROOT / "src", ROOT / "src/suffice")
+    rooms = {room.name for room in places[-1].iterdir() if room.is_dir()}
+    for path in re.findall(r"(?<![\w./-])[a-z]\w*(?:/\w+)+(?:\.\w+)?", text_of(page)):
+        if path.endswith(".py") or path.partition("/")[0] in rooms:
+            stem = path if path.endswith(".py") else path.partition(".")[0]  # behind its dot is a function
+            assert any((place / name).exists() for place in places for name in (stem, f"{stem}.py")), path
 
 
 def test_a_page_with_cells_is_a_notebook() -> None:

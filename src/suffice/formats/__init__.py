@@ -1,4 +1,4 @@
-"""Files of networks: one module per format, one registry by suffix.
+"""Files of models: a module for each format, or for some that are alike, one registry by suffix.
 
 May use models and all below them. Start with `registry`; then `bif`, a format of text, and `json/model`, our own.
 """

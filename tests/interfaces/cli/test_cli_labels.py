@@ -22,7 +22,7 @@ def sentences(run) -> pd.DataFrame:
     return rows
 
 
-def test_fit_predict_show(run, sentences) -> None:
+def test_fit_predict_show(run, sentences, monkeypatch) -> None:
     asked = ("--chain", "tag", "--features", FEATURES, "--penalty", "l1:0.01+l2:0.1", *ASKED)
     code, _, err = run("fit", "rows.csv", *asked, "-o", "tagger.json.gz")
     assert code == 0, err
@@ -35,8 +35,11 @@ def test_fit_predict_show(run, sentences) -> None:
     assert list(found.columns[:3]) == ["sentence", "word", "tag"]
     assert list(found["tag"]) == list(crf.predict(sf.sequences(sentences, by="sentence")))
     assert found[[c for c in found if c.startswith("P(")]].sum(axis=1).to_numpy() == pytest.approx(1.0, abs=1e-9)
+    sorts, weights = [], type(crf).weights
+    monkeypatch.setattr(type(crf), "weights", property(lambda crf: sorts.append(crf) or weights.fget(crf)))
     code, out, err = run("show", "tagger.json.gz", "--top", "3")
     assert code == 0, err
+    assert len(sorts) == 1  # a frame of all weights, sorted and named, is made once
     assert len(out.strip().splitlines()[-3:]) == 3
     assert " -> " in out.strip().splitlines()[-1]
 

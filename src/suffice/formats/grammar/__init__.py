@@ -1,4 +1,4 @@
-"""What the text formats share: words and numbers with their lines, XML, and the one check of what a file says.
+"""What the text formats share: words and numbers with their lines, and the one check of what a file says.
 
 It uses models. Start with `finite_network`.
 """

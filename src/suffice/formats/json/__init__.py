@@ -1,4 +1,4 @@
-"""Suffice's own JSON, which keeps everything; a file for each kind of model.
+"""Suffice's own JSON, which keeps everything; a file for kinds of models that are alike.
 
 It uses models and families. Start with `model`.
 """

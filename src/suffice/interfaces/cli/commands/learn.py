@@ -95,10 +95,10 @@ def learn(
 
     With --by, --order or --lags the rows are sequences: a template is learned, and a chain is written, as .json.
     """
+    given = Options(**locals(), read=arguments.ColumnOptions(**options))
     from suffice.formats import writable
     from suffice.interfaces.cli import models
 
-    given = Options(**locals(), read=arguments.ColumnOptions(**options))
     if out is not None:
         writable(out)
     models.check_report(given)

@@ -34,7 +34,8 @@ def show(
     if bn.file_kind in models.NO_ANSWERS and (node or dot):
         models.refuse_answers(model, bn)
     if bn.file_kind == "crf" and not as_json:
-        columns = (list(bn.weights[name])[:top] for name in ("attribute", "label", "weight"))
+        weights = bn.weights
+        columns = (list(weights[name])[:top] for name in ("attribute", "label", "weight"))
         largest = (f"{weight:12.6f}  {attribute} -> {label}" for attribute, label, weight in zip(*columns, strict=True))
         return print(repr(bn), "", *largest, sep="\n")
     names = node or []
