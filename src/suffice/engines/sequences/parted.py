@@ -203,11 +203,11 @@ def part_sequences(rows: Partitions, by: str | None, order: str | None, names: S
     keys = replace(keys, spacing=looked.spacing if n_put else None)
     lengths = looked.filled_lengths(looked.spacing) if n_put else looked.lengths
     cuts, numbers, homes = _blocks(found, lengths)
+    first = np.cumsum([0, *(part.n_rows for part in parts[:-1])])
 
     def positions() -> Array:
         """The row of each step, counted through all partitions."""
         own = [p for p in _run(rows, keys, PlacesOf(keys, "position")) if p is not None]
-        first = np.cumsum([0, *(part.n_rows for part in parts[:-1])])
         return np.concatenate([np.where(p < 0, p, p + n) for p, n in zip(own, first, strict=True)])
 
     times, spacing = _times(rows, keys, parts), looked.spacing or None
