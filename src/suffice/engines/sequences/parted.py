@@ -117,8 +117,9 @@ class Arranging(Generic[R]):
     def _arrange(self, rows: Sequence[Block]) -> Iterator[Block]:
         own, arrangement = self.keys.arrange(rows)
         at = arrangement.position[0 : arrangement.n_rows]
-        columns = {n: np.concatenate([b.columns[n] for b in rows])[at[at >= 0]] for n in rows[0].columns}
-        weight = None if rows[0].weight is None else np.concatenate([b.weights for b in rows])[at[at >= 0]]
+        there = at[at >= 0]
+        columns = {n: np.concatenate([b.columns[n] for b in rows])[there] for n in rows[0].columns}
+        weight = None if rows[0].weight is None else np.concatenate([b.weights for b in rows])[there]
         if self.keys.spacing:
             before = own.lacking(self.keys.spacing)
             columns = {n: with_gaps(cells, before) for n, cells in columns.items()}
