@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from suffice.basis.arrays import Ints
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.sources import Options
@@ -24,7 +25,7 @@ from suffice.engines.sequences.arranged import SortedKeys, refuse_changes, with_
 from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Fetched, Looked, Missing, Refuse, cut_sequences, starts_of
 from suffice.engines.sequences.keys import TEXT_ORDER, Keyed, ShownTimes, Times, about_text
 from suffice.engines.steps.blocks import locate
-from suffice.engines.views.views import Ints, Viewed
+from suffice.engines.views.views import Viewed
 from suffice.errors import DataError
 from suffice.errors.remedies import argument
 
