@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import decimal
+import gc
 import gzip
 import warnings
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -801,6 +803,17 @@ def test_a_lazy_frame_that_fails_is_told_in_one_sentence() -> None:
     frame = pl.LazyFrame({"a": ["1", "x"]}).with_columns(pl.col("a").cast(pl.Int64))
     with pytest.raises(DataError, match="the lazy frame cannot be collected: "):
         scan(frame).n_rows  # noqa: B018
+
+
+def test_data_of_some_rows_keep_no_other_copy_of_them() -> None:
+    data = scan({"x": ["a", "b"] * 50})
+    rows = data.sample(10)
+    cells, at = weakref.ref(rows.columns["x"]), rows.at
+    few = data.of_rows(rows)
+    del rows
+    gc.collect()
+    assert cells() is None
+    assert few.place(0, 3) == data.place(*at[3].tolist())
 
 
 def test_codes_of_a_finite_column() -> None:

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import suffice as sf
+from suffice.engines import Block
+from suffice.engines.schema import NumberSummary, Summarise
 from suffice.errors import SufficeNote
 from tests.toy_engine import toy
 
@@ -144,6 +146,13 @@ def test_missing_cells_of_float_frames_are_shown() -> None:
     assert shown[0] == "4 rows"
     assert shown[4].split()[-1] == "1"
     assert sf.scan(frame, {"x": sf.Real, "y": sf.Real}).schema.records()[0]["missing"] == 1
+
+
+def test_the_cells_that_are_there_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(np, "isnan", lambda x, isnan=np.isnan: asked.append(len(x)) or isnan(x))
+    found = Summarise({"x": None, "y": 2}).of(Block({"x": np.array([0.5, np.nan, 2.5]), "y": np.array([1, 255, 1], np.uint8)}))
+    assert (found["x"], found["y"].tolist(), asked) == (NumberSummary(2, 3.0, 0.5, 2.5), [0, 2], [3])
 
 
 @pytest.mark.parametrize("text", ["0.0", "0", "0.00", " 0"])

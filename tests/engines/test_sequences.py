@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import pickle
 import warnings
 from dataclasses import dataclass
@@ -387,6 +388,17 @@ def test_weights_of_rows_in_a_file(tmp_path: Path) -> None:
         assert found_in(s.with_variables({"x": ["x2", "x1", "x0"]}))["w"] == expected(TABLE, ("w",))["w"]
     with pytest.raises(DataError, match="3 weights for 1,000 rows"):
         sf.sequences(rows, by="id", order="day", weights=[1, 2, 3])
+
+
+def test_what_partitions_said_of_their_keys_is_not_kept() -> None:
+    def n_looked() -> int:
+        gc.collect()
+        return sum(isinstance(x, arrangement.Looked) for x in gc.get_objects())
+
+    before = n_looked()
+    s = sf.sequences(toy(SMALL, n=1, size=2), by="id", order="day")
+    assert n_looked() == before
+    assert s.position.tolist() == sf.sequences(SMALL, by="id", order="day").position.tolist()
 
 
 def test_sequences_in_several_partitions_are_refused() -> None:

@@ -297,6 +297,14 @@ def test_one_bad_file_of_many_is_named(run, what: str) -> None:
     assert not Path("all.stats").exists()
 
 
+def test_the_file_before_which_a_sum_is_beyond_the_largest_double_is_named(tmp_path) -> None:
+    for name, states, values in (("a", "uv", [1e308, 1.0]), ("b", "uvw", [1.0, 1.0, 1.0])):
+        table = sf.statistics.Counts((sf.Finite("x", list(states), inferred=True),), values)
+        sf.Statistics([table], sum(values)).save(tmp_path / f"{name}.stats")
+    with pytest.raises(SufficeError, match=r"b\.stats does not add to the files before it: the weight of the rows is inf"):
+        merge_files([tmp_path / "a.stats", tmp_path / "a.stats", tmp_path / "b.stats"])
+
+
 def test_other_cuts_and_kinds_are_named(run) -> None:
     cells = {"x": np.arange(60.0).tolist(), "y": list("uv") * 30}
     for name, x in {"a": sf.Bins(2), "b": sf.Bins(3), "c": sf.Real("x"), "d": sf.Finite}.items():

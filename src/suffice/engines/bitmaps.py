@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.basis.variables import Finite
 from suffice.engines.data import Data
 from suffice.engines.encoding.encode import code_type
@@ -25,7 +26,6 @@ from suffice.engines.steps.bits import (
     Counts,
     CountStates,
     CountTables,
-    Ints,
     ScanTables,
     Sets,
     TableGroups,

@@ -265,9 +265,10 @@ class Data:
     def of_rows(self, rows: SampledRows) -> Data:
         """Data of some of the rows, as `sample` or `distinct` gave them, held in memory; what the columns are stays as it is, and
         the place of a row is where it came from."""
+        engine, at = self.engine, rows.at  # all that is kept of the sample, whose columns are copied
 
         def place(row: int) -> str:
-            return self.engine.place(*rows.at[row].tolist())
+            return engine.place(*at[row].tolist())
 
         return Data(hold_in_memory(self.engine.variables(self.columns), [rows], place=place), self.columns)
 

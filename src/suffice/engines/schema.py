@@ -47,9 +47,9 @@ class Summarise(Step[dict[str, "Array | NumberSummary"]]):
 
     def of(self, block: Block) -> dict[str, Array | NumberSummary]:
         found: dict[str, Array | NumberSummary] = {}
-        for name, size in self.sizes.items():
-            there = block.columns[name][~is_missing(block.columns[name])]
-            found[name] = NumberSummary.of(there) if size is None else np.bincount(there, minlength=size)[:size]
+        for name, n in self.sizes.items():
+            cells = block.columns[name]
+            found[name] = NumberSummary.of(cells) if n is None else np.bincount(cells[~is_missing(cells)], minlength=n)[:n]
         return found
 
 

@@ -1,6 +1,6 @@
 """Graphs: `Dag`, `Cpdag`, `Graph` and the `Template` of sequences, what one asks of them, and how two of them compare.
 
-May use errors only. Start with `directed`, then `text`, how graphs are written, and `paths`, what is asked of them.
+May use errors and pictures. Start with `directed`, then `text`, how graphs are written, and `paths`, what is asked of them.
 """
 
 from suffice.graphs.comparison import Comparison, compare, n_dags, shd

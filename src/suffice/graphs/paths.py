@@ -1,4 +1,4 @@
-"""Algorithms on directed graphs: orders, cycles, paths, d-separation; which graphs are equivalent, and a member of a class.
+"""Algorithms on directed graphs: cycles, paths, d-separation; which graphs are equivalent, and a member of a class.
 
 Functions of plain nodes, which are names or numbers, of pairs of them, and of mappings from a node to its parents or children.
 `Dag` and `Cpdag` are in `directed`.

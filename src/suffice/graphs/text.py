@@ -26,13 +26,15 @@ _PLAIN = re.compile(r'(?!#)[^\s;,"<>→←\[\]\\{}]+')
 _ODD = re.compile(r"[{}]|[=~]>")
 _BRACKET = re.compile(r"\s*\[([^\[\]|]*+)(?:\|([^\[\]]*+))?\]\s*+")
 
-_TOKEN = re.compile(
+_DOT_TOKEN = re.compile(
     r'\s+|/\*.*?\*/|//[^\n]*|^\#[^\n]*|(?P<quoted>"(?:[^"\\]|\\.)*+")|(?P<edge><->|->|<-|--)|(?P<mark>[{}\[\];,=:])'
     r"|(?P<name>[^\s{}\[\];,=:\"<>-](?:[^\s{}\[\];,=:\"<>-]|-(?![->]))*+|-?[0-9.]+)",
     re.DOTALL | re.MULTILINE,
 )
-_HEAD = re.compile(r"\s*(?:strict\s+)?(digraph|graph|dag|pdag|mag|pag)\b[^{;>]*\{", re.IGNORECASE)
+_DOT_HEAD = re.compile(r"\s*(?:strict\s+)?(digraph|graph|dag|pdag|mag|pag)\b[^{;>]*\{", re.IGNORECASE)
 
+Token: TypeAlias = tuple[str, str]
+"""The kind of a token of DOT, and the token."""
 DEEPEST = 100
 """Braces within braces that are read."""
 
@@ -47,7 +49,7 @@ def has_lines(text: str) -> bool:
 
 def parse_text(text: str, marks: Mapping[str, str] = _ARROWS) -> tuple[list[str], list[Edge]]:
     """The names and the edges of a text of arrows, or of lines, in the order of their first mention."""
-    if marks is _ARROWS and (head := _HEAD.match(text)):
+    if marks is _ARROWS and (head := _DOT_HEAD.match(text)):
         return _parse_dot(text, head)
     text = re.sub(r"(?m)^[ \t]*#.*$", "", text)
     names: dict[str, None] = {}
@@ -297,10 +299,10 @@ def _parse_dot(text: str, head: re.Match[str]) -> tuple[list[str], list[Edge]]:
     return list(reader.names), list(reader.edges)
 
 
-def _dot_tokens(text: str, start: int) -> list[Edge]:
-    found: list[Edge] = []
+def _dot_tokens(text: str, start: int) -> list[Token]:
+    found: list[Token] = []
     while start < len(text):
-        match = _TOKEN.match(text, start)
+        match = _DOT_TOKEN.match(text, start)
         if match is None:
             raise GraphError(
                 f"the text is not a graph: {text[start]!r} cannot stand here (near {text[max(start - 12, 0) : start + 20]!r})"
@@ -314,12 +316,12 @@ def _dot_tokens(text: str, start: int) -> list[Edge]:
 class _DotReader:
     """The statements between the braces, one token after the other."""
 
-    def __init__(self, tokens: list[Edge]) -> None:
+    def __init__(self, tokens: list[Token]) -> None:
         self.tokens, self.at, self.depth = tokens, 0, 0
         self.names: dict[str, None] = {}
         self.edges: dict[Edge, None] = {}
 
-    def _next(self) -> Edge:
+    def _next(self) -> Token:
         if self.at >= len(self.tokens):
             raise GraphError("the text is not a graph: a closing brace } is missing")
         self.at += 1

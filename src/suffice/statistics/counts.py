@@ -2,7 +2,8 @@
 
 A cell is a configuration of finite variables, as a flat row-major index: their number, alignment and names; which rows are equal;
 and the statistic that a learner asks for, of such configurations and of columns derived from others, row by row. A derived column
-is a plain value that can be sent, compared and written to a file; engines know of formulas only by name.
+is a plain value that can be sent, compared and written to a file; engines know of formulas only by name. At the end, arrays as
+lists for JSON.
 """
 
 from __future__ import annotations

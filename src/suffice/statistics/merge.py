@@ -28,8 +28,8 @@ def merge_files(paths: Iterable[str | PathLike[str]], decay: float = 1.0) -> Sta
                 continue
             part = Statistics(*here.parts())
         if total is not None:
-            before = Statistics(*total.contents.parts()).decay(share)
             try:
+                before = Statistics(*total.contents.parts()).decay(share)
                 part = before.plus(part, ("the sum of the files before it", fspath(path)))
             except SufficeError as error:
                 raise SufficeError(f"{fspath(path)} does not add to the files before it: {error}") from None

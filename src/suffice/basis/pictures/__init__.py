@@ -1,7 +1,7 @@
 """Pictures: names, edges, widths and bars in, a `Picture` out, which knows no model.
 
-It may use errors only. Start reading in `picture`; `arrangement` says where things go, `shapes` what is drawn there, `svg` and
-`picture` draw the same shapes, the one as text, the other by matplotlib; `Pictured` is for values that a notebook shows so.
+It may use errors and `output`. Start in `picture`; `arrangement` says where things go, `shapes` what is drawn there, as SVG by
+itself, and by matplotlib in `picture`; `Pictured` is for values that a notebook shows so.
 """
 
 from suffice.basis.pictures.picture import Focus, Picture, Pictured, PicturedTable

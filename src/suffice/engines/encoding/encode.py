@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from suffice.basis.libraries import pa, pc, pt
 from suffice.basis.variables import LIST, Finite, state_text
+from suffice.engines.steps.blocks import Floats
 from suffice.errors import WAY_OUT, listing, nearest
 from suffice.errors.remedies import DECIMAL_COMMA, argument
 
@@ -210,8 +211,6 @@ class StateEncoder:
         taken = "are taken" if n > 1 else "is taken"
         return f"{name!r}: {cells} what is no known state, {listing(self.strange)}, and {taken} for missing"
 
-
-Floats = npt.NDArray[np.float64]
 
 SHORT = 32
 """Cells that are looked at one by one sooner than Arrow is called for them: there may be many thousands of columns."""

@@ -25,7 +25,6 @@ from suffice.engines.encoding.encode import (
     Codes,
     Cuts,
     Encoder,
-    Floats,
     NotANumber,
     NumberEncoder,
     StateEncoder,
@@ -34,6 +33,7 @@ from suffice.engines.encoding.encode import (
     refuse_mark,
 )
 from suffice.engines.encoding.sources import Kind, Options, Source
+from suffice.engines.steps.blocks import Floats
 from suffice.errors import DataError
 
 FEW = 20

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.arrays import Ints
 from suffice.basis.libraries import pa
 from suffice.basis.variables import Variable
 from suffice.engines.engine import Array, Block, Engine, T, ranges
 from suffice.engines.local.kept import Column, Nothing, spill
 from suffice.engines.local.local import Local
 from suffice.engines.reading.frames import in_sorted_order
-from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Ints, Looked, Missing, Refuse, in_order, jumps_of, sorting
+from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Looked, Missing, Refuse, in_order, jumps_of, sorting
 from suffice.engines.sequences.keys import CHUNK, Keyed, Times
 from suffice.engines.steps.blocks import available_memory, with_count
 from suffice.errors import DataError, TooLarge, bytes_in_words

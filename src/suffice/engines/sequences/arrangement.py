@@ -17,13 +17,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
+from suffice.engines.engine import Array
 from suffice.engines.local.kept import Column
 from suffice.engines.sequences.keys import Times
 from suffice.errors import DataError, TooLarge, bytes_in_words
 from suffice.errors.remedies import argument, name_of
-
-Array = npt.NDArray[Any]
-Ints = npt.NDArray[np.int64]
 
 STEPS, MOST = 2**16, 2**19
 """Steps of a block of sequences: a quarter of all, but not fewer than this and not more; a longer sequence is a block itself."""

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from suffice.basis.arrays import Ints
 from suffice.basis.variables import Variable
 from suffice.engines.engine import Array, Block, Engine, Step, T, View
 from suffice.engines.local.local import hold_in_memory
 from suffice.engines.sequences.arranged import Arranged
 from suffice.engines.steps.blocks import locate
-from suffice.engines.views.views import Ints, Then, Viewed
+from suffice.engines.views.views import Then, Viewed
 from suffice.errors import DataError
 
 Columns = Mapping[str, tuple[str, int]]

@@ -13,6 +13,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from suffice.basis.arrays import Ints
 from suffice.basis.libraries import pa
 from suffice.engines.encoding.doubts import Notes
 from suffice.engines.encoding.sources import Options
@@ -24,7 +25,7 @@ from suffice.engines.sequences.arranged import SortedKeys, refuse_changes, with_
 from suffice.engines.sequences.arrangement import Arrangement, AsGiven, Fetched, Looked, Missing, Refuse, cut_sequences, starts_of
 from suffice.engines.sequences.keys import TEXT_ORDER, Keyed, ShownTimes, Times, about_text
 from suffice.engines.steps.blocks import locate
-from suffice.engines.views.views import Ints, Viewed
+from suffice.engines.views.views import Viewed
 from suffice.errors import DataError
 from suffice.errors.remedies import argument
 
@@ -117,8 +118,9 @@ class Arranging(Generic[R]):
     def _arrange(self, rows: Sequence[Block]) -> Iterator[Block]:
         own, arrangement = self.keys.arrange(rows)
         at = arrangement.position[0 : arrangement.n_rows]
-        columns = {n: np.concatenate([b.columns[n] for b in rows])[at[at >= 0]] for n in rows[0].columns}
-        weight = None if rows[0].weight is None else np.concatenate([b.weights for b in rows])[at[at >= 0]]
+        there = at[at >= 0]
+        columns = {n: np.concatenate([b.columns[n] for b in rows])[there] for n in rows[0].columns}
+        weight = None if rows[0].weight is None else np.concatenate([b.weights for b in rows])[there]
         if self.keys.spacing:
             before = own.lacking(self.keys.spacing)
             columns = {n: with_gaps(cells, before) for n, cells in columns.items()}
@@ -203,11 +205,11 @@ def part_sequences(rows: Partitions, by: str | None, order: str | None, names: S
     keys = replace(keys, spacing=looked.spacing if n_put else None)
     lengths = looked.filled_lengths(looked.spacing) if n_put else looked.lengths
     cuts, numbers, homes = _blocks(found, lengths)
+    first = np.cumsum([0, *(part.n_rows for part in parts[:-1])])
 
     def positions() -> Array:
         """The row of each step, counted through all partitions."""
         own = [p for p in _run(rows, keys, PlacesOf(keys, "position")) if p is not None]
-        first = np.cumsum([0, *(part.n_rows for part in parts[:-1])])
         return np.concatenate([np.where(p < 0, p, p + n) for p, n in zip(own, first, strict=True)])
 
     times, spacing = _times(rows, keys, parts), looked.spacing or None

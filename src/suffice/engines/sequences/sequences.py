@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.basis.variables import Finite, Real
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Engine, Step, T, View
@@ -22,7 +23,7 @@ from suffice.engines.sequences.arrangement import REFUSE, Arrangement, Missing, 
 from suffice.engines.sequences.keys import Keyed
 from suffice.engines.sequences.lagged import Columns, Lagged
 from suffice.engines.sequences.parted import part_sequences
-from suffice.engines.views.views import Ints, Viewed, seed_of
+from suffice.engines.views.views import Viewed, seed_of
 from suffice.errors import DataError, listing, nearest, quantity, whole
 from suffice.errors.remedies import argument
 

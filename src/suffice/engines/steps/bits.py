@@ -16,9 +16,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.engines.steps.blocks import Array, Block, Step, Sum
 
-Ints = npt.NDArray[np.int64]
 Counts = npt.NDArray[np.signedinteger[Any]]
 Sets = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint64]

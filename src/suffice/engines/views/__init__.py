@@ -1,4 +1,5 @@
-"""Views of rows: each block changed on its way to a step, and copied nowhere. Redrawn, parted, selected; and rows that are drawn.
+"""Views of rows: each block changed on its way to a step, and copied nowhere. Redrawn, parted, selected; and rows that
+are drawn, by which numbers are cut into bins.
 
-They use the protocol only. Start with `views`.
+They use the protocol and the schema. Start with `views`.
 """

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from suffice.basis.arrays import Ints
 from suffice.basis.variables import Bins, Finite, Variable
 from suffice.engines.engine import Array, Block, Each, Engine, Floats, Step, is_missing
 from suffice.engines.schema import NumberSummary
@@ -18,7 +19,6 @@ from suffice.engines.views.views import Size
 from suffice.errors import DataError, TooLarge, bytes_in_words
 
 Hashes = npt.NDArray[np.uint64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,16 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from suffice.basis.variables import Finite, Variable, by_name
 from suffice.engines.engine import Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing
 from suffice.engines.steps.bits import BitLayout
+from suffice.engines.steps.blocks import Floats
 from suffice.errors import DataError
 from suffice.errors import whole as checked_whole
 
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 Seed = tuple[int, ...]
 
 LARGE = 10**9
