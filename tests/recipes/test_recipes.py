@@ -378,7 +378,7 @@ def test_cross_validation_of_rows_with_missing_cells() -> None:
     rows["wet"][5] = rows["rain"][7] = None
     with pytest.warns(SufficeNote, match="in each fold parameters are learned by EM") as notes:
         learned = cross_validate(rows, folds=3, seed=1)
-    assert len(notes) == 1
+    assert sum("by EM" in str(note.message) for note in notes) == 1  # where kernels are compiled, another note says so
     assert learned.mean == pytest.approx(full.mean, rel=0.02)
     with pytest.warns(SufficeNote, match="learned by EM"):
         empty = cross_validate(rows, method=Dag((), nodes=list(rows)), folds=3, seed=1)
