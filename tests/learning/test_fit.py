@@ -258,3 +258,15 @@ def test_very_strong_priors_keep_their_digits() -> None:
 def test_priors_that_cannot_be(bad: dict[str, Any]) -> None:
     with pytest.raises(FitError, match="NormalInverseGamma"):
         sf.NormalInverseGamma(**bad)
+
+
+def test_what_is_missing_is_looked_up_once_beside_regressions(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, known = list[Any](), sf.Data.missing
+    monkeypatch.setattr(sf.Data, "missing", property(lambda rows: looks.append(rows) or known.__get__(rows)))
+    each, number = list[int](), [0.5, 1.5, 2.0, 3.0]
+    for n in (2, 20):
+        looks.clear()
+        rows = {"x": number, "y": list("abba"), **{f"v{i}": ["u", None, "w", "w"] for i in range(n)}}
+        sf.fit("; ".join(["x -> y", *(f"v{i}" for i in range(n))]), rows, families={"y": sf.Logistic()})
+        each.append(len(looks))
+    assert each[0] == each[1]

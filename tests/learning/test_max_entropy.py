@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -115,3 +118,14 @@ def test_more_refusals() -> None:
     other = sf.MarkovNet({"dye": np.zeros(6)}, [sf.Finite("dye", range(1, 7))])
     with pytest.raises(FitError, match="the base measure is of"):
         sf.fit(MEAN, {"mean": 4.5}, objective=sf.MaxEntropy(), base=other)
+
+
+def test_no_program_is_loaded_that_is_too_large_to_be_solved() -> None:
+    """Weights of 15 variables that are far from 0, but have an end."""
+    code = (
+        "import sys, suffice as sf; far = {'a': list('x' * 200 + 'y' * 200), 'b': list('x' * 199 + 'yx' + 'y' * 199)}; "
+        "rows = far | {c: list('uvuuvuvv' * 50) for c in 'cdefghijklmno'}; "
+        "sf.fit(sf.Pairwise('a -- b; ' + '; '.join('cdefghijklmno')), rows, objective=sf.PseudoLikelihood()); "
+        "print('scipy.optimize' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -44,6 +44,12 @@ def test_weights_count_as_rows() -> None:
     assert (a.brier, a.log_score, a.weight) == pytest.approx((b.brier, b.log_score, b.weight))
 
 
+def test_rows_without_weight_say_nothing_even_if_impossible() -> None:
+    sure = sf.fit("z -> s", {"z": list("aabb"), "s": list("uuvv")})
+    rows = sf.scan({"z": list("aabb"), "s": list("uvvu"), "n": [1, 0, 1, 0]}, weights="n")
+    assert sf.calibration(sure, rows, "z").log_score == 0.0
+
+
 def test_rows_with_gaps_and_one_state_only() -> None:
     result = sf.calibration(ASIA, {"smoke": ["yes", None], "lung": ["no", "no"]}, "lung")
     assert np.isnan(result.roc["yes"].area)

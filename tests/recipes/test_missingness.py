@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -338,3 +340,11 @@ def test_the_command(tmp_path: Path) -> None:
     columns = json.loads(asked.stdout)["columns"]
     assert [c["name"] for c in columns] == ["A", "B", "C"]
     assert all(c["missing"] > 0 for c in columns)
+
+
+def test_a_report_needs_no_models_and_no_pictures() -> None:
+    code = (
+        "import sys, suffice as sf; sf.missingness({'x': [1.0, None, 2.0, 3.0], 'y': list('abba')}); "
+        "print([m for m in sys.modules if m.startswith(('suffice.families', 'suffice.graphs', 'suffice.basis.pictures'))])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +17,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import suffice as sf
+from suffice.basis.iteration import Progress
 from suffice.engines import scan
 from suffice.errors import DataError, FitError, GraphError, SufficeNote, TooLarge
 from suffice.families.gathering import gather
 from suffice.graphs import Cpdag, Dag
+from suffice.recipes import resampling
 from suffice.recipes.cross_validation import cross_validate
 from suffice.recipes.learn import learn
 from suffice.recipes.resampling import Bootstrap, _threshold, bootstrap
@@ -253,8 +258,6 @@ def test_ctrl_c_keeps_the_replicates_done() -> None:
 
 
 def test_a_time_limit_keeps_the_replicates_done() -> None:
-    import time
-
     def slow(k: int) -> list[tuple[int, ...]]:
         time.sleep(0.05)
         return edges((0, 1))
@@ -264,6 +267,32 @@ def test_a_time_limit_keeps_the_replicates_done() -> None:
     assert 0 < sure.n_done < 100
     with pytest.raises(FitError, match="before its first replicate"):
         bootstrap(sprinkler(60), n=1, time_limit=1e-9)
+
+
+def test_a_replicate_has_the_time_that_holding_its_rows_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, held, left = sf.Data.hold, list[sf.Data](), list[tuple[float, int]]()
+
+    def counted(rows: sf.Data) -> sf.Data:
+        held.append(rows)
+        return known(rows)
+
+    def told(*given: Any, time_limit: float, **asked: Any) -> Any:
+        left.append((time_limit, len(held)))
+        return search(*given, **asked)
+
+    monkeypatch.setattr(sf.Data, "hold", counted)
+    monkeypatch.setattr(resampling, "search", told)
+    monkeypatch.setattr(Progress, "seconds", property(lambda clock: float(len(held))))  # a second each time
+    bootstrap(sprinkler(60), method=Scripted(lambda k: edges((0, 1)), []), n=2, time_limit=100.0)
+    assert [limit + n for limit, n in left] == [100.0, 100.0]
+
+
+def test_bootstrap_of_complete_rows_needs_no_em() -> None:
+    code = (
+        "import sys, suffice as sf; sf.bootstrap({'a': list('xyxy'), 'b': list('xyyy')}, n=1); "
+        "print([m for m in sys.modules if m.startswith(('suffice.learning', 'suffice.recipes.structural'))])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 @pytest.mark.filterwarnings("ignore::suffice.errors.SufficeNote")

@@ -355,8 +355,8 @@ def _with_regressions(
 def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, Any]) -> BayesNet:
     """Rows with missing cells. A regression whose own columns are complete is a factor by itself: it is fitted by itself, and
     the other nodes by EM as if it had no parents. One with gaps takes part in EM."""
-    families, tied = task.families, {n: tie.nodes for tie in task.ties for n in tie.nodes}
-    gaps = {n for n in task.dag.nodes if any(task.rows.missing[c] for c in (n, *task.dag.parents(n)))}
+    families, tied, missing = task.families, {n: tie.nodes for tie in task.ties for n in tie.nodes}, task.rows.missing
+    gaps = {n for n in task.dag.nodes if any(missing[c] for c in (n, *task.dag.parents(n)))}
     whole = {n: f for n, f in families.items() if f.iterative and gaps.isdisjoint(tied.get(n, (n,)))}
     if not whole:
         return model_by_em(BayesNet, dag, data, families=families, **options)

@@ -174,20 +174,19 @@ def _class_of(
     rows: Any, k: int, n: int, asked: Mapping[str, Any], budget: Budget, watch: Progress[Any], lags: Any, gappy: bool
 ) -> Cpdag:
     """The class of graphs that is found in the k-th of n samples, of rows with missing cells by structural EM."""
-    from suffice.recipes.structural.structural_em import structural_em
-
     sample = rows.resample([asked["seed"], k])
-    limits = budget.inside(watch).keywords
     found: Any
     try:
         if gappy:
+            from suffice.recipes.structural.structural_em import structural_em
+
             watch.check(f"replicate {k + 1:,} of {n:,}, structural EM")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SufficeNote)
-                found = structural_em(sample.hold(), **asked, **limits)
+                found = structural_em(sample.hold(), **asked, **budget.inside(watch).keywords)
         else:
             near = StepWindow.of(sample, lags) if isinstance(sample, Sequences) else sample.hold()
-            found = search(near, **asked, **limits)
+            found = search(near, **asked, **budget.inside(watch).keywords)
     except FitError as error:
         if watch.left <= 0:  # there was no time left to find anything
             raise OutOfTime from None

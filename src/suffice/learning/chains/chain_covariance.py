@@ -3,7 +3,7 @@
     Tied        y_j = a_j[s] + b_j · y_<j + noise of variance v_j in all states s: b_j from Σ_s scatter[s], v_j = residual / Σ N
     Spherical   y_j = m_j[s] + noise of variance v[s], for all columns j: v[s] = Σ_j scatter_j[s] / Σ_j N_j[s]
 
-With a prior the formulas are those of `learning.mixture_normals`. `sticky` imagines so many more steps that stay in their
+With a prior the formulas are those of `learning.latent.mixture_normals`. `sticky` imagines so many more steps that stay in their
 state, besides what the prior imagines.
 
 At a start states emit what the classes of a mixture do at its starts, and tend to stay. A mixture forgets the order of the steps,

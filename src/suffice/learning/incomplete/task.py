@@ -188,7 +188,8 @@ SAID = name_of("missing_depends_on")
 
 
 def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families: Any = None) -> tuple[Dag, Data, dict[str, Any]]:
-    """The graph and rows with an indicator for each column that `depends` names, and the families that these need."""
+    """The graph and rows with an indicator for each column that `depends` names, and the families that these need; what is not
+    identified is refused."""
     if not isinstance(dag, (BayesNet, Dag, str)) and not isinstance(dag, (Mapping, list, tuple)):
         what = type(dag).__name__
         raise FitError(f"{argument('missing_depends_on')} is for a directed graph or a Bayesian network, not for a {what}")

@@ -73,7 +73,7 @@ class CliqueTree:
 
     @cached_property
     def program(self) -> tuple[Ints, Ints]:
-        """What `kernels.ipf` runs: its rows, and the places of cells."""
+        """What `ipf_cycle` runs: its rows, and the places of cells."""
         places: list[Ints] = []
         at = 0
 

@@ -150,7 +150,6 @@ def check_interior(problem: UndirectedProblem, seen: Array, what: str = "likelih
     """Refuse an estimate that does not exist, with the names of the weights that run off; where it is too large to say, nothing.
     States that a margin of zero already excludes are left out: there is an extended estimate without them. Weights that are
     penalised stay where they are; only the others can run off."""
-    from scipy.optimize import linprog
     from scipy.sparse import csc_array, csr_array, diags_array, eye_array, hstack
 
     terms, total = problem.terms, float(seen[: problem.terms.table_start[1]].sum())
@@ -163,6 +162,8 @@ def check_interior(problem: UndirectedProblem, seen: Array, what: str = "likelih
     contrasts = diags_array(1.0 / terms.units) @ free  # the program's tolerances are absolute
     if not contrasts.shape[1] or n * contrasts.shape[1] > MAX_NUMBERS:
         return
+    from scipy.optimize import linprog
+
     possible = _possible(problem, seen, n)
     moments = contrasts.T @ terms.by_weight(seen / total)
     rows = csr_array(terms.design(terms.names, possible) @ contrasts - np.tile(moments, (len(possible), 1)))

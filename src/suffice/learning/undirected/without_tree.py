@@ -165,9 +165,9 @@ def kept_weights(problem: Any, weights: Array) -> dict[str, Array]:
     return {"weights": weights} if unique or problem.penalties else {}
 
 
-LEFT = 1e-9
+TOL_OF_ONE = 1e-9
 """The gradient of a row at the optimum of the likelihood of one node."""
-MOST_ITER = 5000
+MAX_ITER_OF_ONE = 5000
 
 
 @one_blas_thread
@@ -195,7 +195,7 @@ def maximum_conditional_likelihood(problem: UndirectedProblem, y: str) -> Markov
         value, slope = rows.loss(terms.log_tables(w))
         return value + float(l2 @ (x * x)), terms.by_weight(slope)[own] + 2.0 * l2 * x
 
-    limits, shown = {"tol": LEFT * rows.weight, "max_iter": MOST_ITER}, "iteration {n}, {gain:.6f}"
+    limits, shown = {"tol": TOL_OF_ONE * rows.weight, "max_iter": MAX_ITER_OF_ONE}, "iteration {n}, {gain:.6f}"
     found = problem.minimise("conditional likelihood", shown, loss, start[own], l1=l1, **limits)
     weights = start.copy()
     weights[own] = found.x

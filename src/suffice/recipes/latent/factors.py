@@ -194,8 +194,8 @@ def factors(
     common = check_asked(own, k, choose, starts, start, seed, max(1, int(weight)), "factors", "rows", False)
     if isinstance(common["judge"], HeldOut) and isinstance(rows, Statistics):
         raise DataError("HeldOut() needs rows, and statistics have none: choose by BIC() or AIC()")
-    common["watch"] = watch = budget.watch("factors")
-    asked = _Asked(**common, spherical=spherical, columns=tuple(variables), threads=budget.threads, room=budget.room)
+    watch = budget.watch("factors")
+    asked = _Asked(**common, watch=watch, spherical=spherical, columns=tuple(variables), threads=budget.threads, room=budget.room)
     d = len(variables)
     check_room(budget.room, 8.0 * COPIES * d * (d + max(asked.sizes)), "the covariance of all columns", "take fewer columns")
     with closing(watch):

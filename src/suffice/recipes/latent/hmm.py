@@ -236,8 +236,8 @@ def hmm(
     def outside(train: Sequences, test: Sequences, k: int) -> float:
         return _learn(train, k, task)[0].model.log_likelihood(test)
 
-    with closing(budget.watch("hmm")) as common["watch"]:
-        task = _HmmTask(**common, kinds=kinds, families=others, sticky=float(sticky), how=how, method=method)
+    with closing(budget.watch("hmm")) as watch:
+        task = _HmmTask(**common, watch=watch, kinds=kinds, families=others, sticky=float(sticky), how=how, method=method)
         return task.best(rows, partial(_learn, rows, task=task), outside)
 
 

@@ -243,8 +243,8 @@ def mixture(
     states = sum(v.n_states for v in rows.schema.values() if isinstance(v, Finite))
     need = 8.0 * COPIES * most * (states + (n_numbers + 1) ** 2)
     check_room(budget.room, need, f"a mixture of {most:,} classes", "take fewer classes or columns")
-    common["watch"] = watch = budget.watch("mixture")
-    task = _MixtureTask(**common, covariance=covariance, prior=as_prior(prior), how=how, threads=budget.threads)
+    watch = budget.watch("mixture")
+    task = _MixtureTask(**common, watch=watch, covariance=covariance, prior=as_prior(prior), how=how, threads=budget.threads)
     asked = {"k": task.sizes, "covariance": covariance, "prior": prior, "estimate": estimate, "starts": starts, "start": start}
     asked |= {"seed": task.seed, "tol": task.tol, "max_iter": task.max_iter, "choose": task.judge}
 

@@ -18,15 +18,13 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.engines.scan import scan
 from suffice.errors import DataError, SufficeNote, listing, note, quantity
-from suffice.families.protocol.family import frame
-from suffice.graphs import Dag
-from suffice.incomplete.numbers.units import observed_cells
 from suffice.recipes.missing.mcar import LEVEL, Dependence, McarTest, mcar_test
 from suffice.recipes.missing.missing_cells import MAX_PATTERNS, MAX_STATES, Columns, LookAtMissing, MissingSummary
 from suffice.statistics import Statistics
 
 if TYPE_CHECKING:
     from suffice.basis.argument_types import RowsLike, VariablesLike, WeightsLike
+    from suffice.graphs import Dag
     from suffice.graphs.directed import DagLike
 
 SHOWN = 10
@@ -137,6 +135,8 @@ class CaseEstimates(OneTable):
 
     def to_frame(self) -> Any:
         """One row per estimate."""
+        from suffice.families.protocol.family import frame
+
         return frame({name: [getattr(row, name) for row in self.rows] for name in CaseEstimate._fields})
 
     def to_dict(self) -> dict[str, Any]:
@@ -290,6 +290,8 @@ class CompleteCases(Step[dict[str, Any]]):
 
 def _compare_cases(rows: Data, columns: Columns, found: MissingSummary, compare: Any) -> CaseEstimates:
     """The estimates of each column that is compared; `compare` is the graph for EM, or True to find one by structural EM."""
+    from suffice.incomplete.numbers.units import observed_cells
+
     told = [n for n in rows.columns if (n in columns.finite or n in columns.reals) and n not in rows.identifiers]
     if not told:
         raise DataError("there are no columns whose estimates could be compared")
@@ -320,12 +322,14 @@ def _compare_cases(rows: Data, columns: Columns, found: MissingSummary, compare:
 
 
 def _model(data: Data, compare: Any) -> Any:
+    from suffice.graphs import Dag
     from suffice.learning.em import em
-    from suffice.recipes.structural.structural_em import structural_em
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SufficeNote)
         if compare is True:
+            from suffice.recipes.structural.structural_em import structural_em
+
             return structural_em(data).model
         graph = Dag(compare)
         if unknown := [n for n in graph.nodes if n not in data.columns]:
