@@ -129,7 +129,7 @@ def large(bn: sf.BayesNet, share: float, target: float, n: int = 1_000_000) -> N
     r = problem.components.reduction
     arrays = [problem.components.programs.pool, *(part for part in vars(r).values() if isinstance(part, np.ndarray))]
     kept = sum(part.nbytes for part in arrays) / 2**20
-    print(f"  {run.n_iterations} iterations; {r.n_records:,} distinct components, {kept:.1f} MiB kept for iterations", flush=True)
+    print(f"  {run.n_iterations} iterations; {len(r.multiplicity):,} distinct components, {kept:.1f} MiB kept for iterations", flush=True)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ def calls(data: sf.Data) -> Iterator[tuple[str, Callable[..., Any]]]:
     yield "search", lambda **how: sf.search(data, **how)
     yield "search, hill climb", lambda **how: sf.search(data, method=sf.HillClimb(), **how)
     yield "5 bootstraps", lambda **how: sf.bootstrap(data, n=5, **how)
-    yield "5 bootstraps, hill climb", lambda **how: sf.bootstrap(data, sf.HillClimb(), n=5, **how)
-    yield "order MCMC, 2 parents", lambda **how: sf.order_mcmc(data, samples=200, max_parents=2, **how)
-    yield "order MCMC, 3 parents", lambda **how: sf.order_mcmc(data, samples=100, max_parents=3, **how)
+    yield "5 bootstraps, hill climb", lambda **how: sf.bootstrap(data, method=sf.HillClimb(), n=5, **how)
+    yield "order MCMC, 2 parents", lambda **how: sf.methods.order_mcmc(data, samples=200, max_parents=2, **how)
+    yield "order MCMC, 3 parents", lambda **how: sf.methods.order_mcmc(data, samples=100, max_parents=3, **how)
 
 
 def main() -> None:

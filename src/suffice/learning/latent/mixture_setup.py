@@ -19,7 +19,7 @@ from suffice.basis.variables import Count, Finite, Variable
 from suffice.engines.data import Data
 from suffice.engines.engine import Block, Step, is_missing
 from suffice.errors import DataError, FitError, TooLarge, listing, nearest, note
-from suffice.errors.remedies import FAMILY, NORMAL_PRIOR
+from suffice.errors.remedies import NORMAL_PRIOR
 from suffice.families.categorical import Table
 from suffice.families.priors.priors import Prior, Several
 from suffice.families.protocol.family import Array, Cpd, Estimate, imagined_rows
@@ -98,18 +98,18 @@ def checked_kind(kind: Any) -> Kind:
     return kind or Full()
 
 
-def groups(families: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple[str, ...]]:
+def groups(covariance: Any, variables: Mapping[str, Variable]) -> dict[Kind, tuple[str, ...]]:
     """The real columns by their kind: those of a kind have one distribution together."""
     reals = [n for n, v in variables.items() if not isinstance(v, (Finite, Count))]
-    said = dict(families) if isinstance(families, Mapping) else {}
-    overall = checked_kind(None if isinstance(families, Mapping) else families)
+    said = dict(covariance) if isinstance(covariance, Mapping) else {}
+    overall = checked_kind(None if isinstance(covariance, Mapping) else covariance)
     for name, kind in said.items():
         checked_kind(kind)
         if name not in variables:
-            raise FitError(f"{FAMILY} speaks of {name!r}, which is not a column of the data{nearest(str(name), variables)}")
+            raise FitError(f"covariance speaks of {name!r}, which is not a column of the data{nearest(str(name), variables)}")
         if name not in reals:
             what = type(variables[name]).__name__
-            raise FitError(f"families gives {name!r} the covariance {kind!r}, but it is {what}: only Real columns have one")
+            raise FitError(f"covariance gives {name!r} {kind!r}, but it is {what}: only Real columns have one")
     kinds: dict[str, Kind] = {name: said.get(name, overall) for name in reals}
     return {kind: tuple(n for n in reals if kinds[n] == kind) for kind in dict.fromkeys(kinds.values())}
 
