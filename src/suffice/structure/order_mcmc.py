@@ -354,7 +354,7 @@ def _weights(table: _Table, batches: Sequence[_Batch]) -> list[Array]:
     """One over the number of orders of each graph that was drawn, relative to the largest."""
     from suffice.numerics.kernels.search.order_mcmc import linear_extensions
 
-    masks = table.sets.masks[:, 0].astype(np.int64)
+    masks = table.sets.masks[:, 0]
 
     @cache
     def orders(parents: bytes) -> float:

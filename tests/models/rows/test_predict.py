@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import threading
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from hypothesis import strategies as st
 import suffice as sf
 from suffice.engines.engine import ROWS
 from suffice.errors import DataError, ModelError, SufficeNote, TooLarge
+from suffice.models.questions import sampling
 from suffice.numerics.inference.finite import questions
 from tests.oracles import joint, random_net
 
@@ -298,3 +302,27 @@ def test_a_network_that_is_gone_leaves_no_room_behind() -> None:
     del bn
     gc.collect()
     assert len(questions._desks) <= before
+
+
+def test_rows_that_are_drawn_share_one_pool_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are drawn side by side: were the blocks of each drawn so, too, there would be threads without end."""
+    cpds = {"k": sf.regressions.Rates(2.0), "y": sf.Gaussian(0.0, {"k": 1.0}, 1.0)}
+    bn = sf.BayesNet("k -> y", cpds, [sf.Count("k")])
+    method, rows = sf.LikelihoodWeighting(1_000), {"y": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]}
+    own, lock, under_way, most = sampling.drawn_forward, threading.Lock(), [0], [0]
+
+    def watched(*asked: Any) -> Any:
+        with lock:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+        time.sleep(0.002)
+        found = own(*asked)
+        with lock:
+            under_way[0] -= 1
+        return found
+
+    monkeypatch.setattr(sampling, "drawn_forward", watched)
+    monkeypatch.setattr(sampling, "BLOCK", 100)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert bn.predict_proba(rows, "k", method=method, seed=1)["mean"][0] > 0
+    assert most[0] == 2

@@ -82,6 +82,19 @@ def test_bitmaps_agree_with_the_families(score):
         np.testing.assert_allclose(scores.toggles(child, parents, others), slow.toggles(child, parents, others), rtol=1e-10)
 
 
+@pytest.mark.parametrize("score", [sf.BIC(), sf.scores.GraphPosterior(sf.BIC(), sf.scores.EdgePrice(0.5))], ids=repr)
+def test_all_other_variables_are_put_in_or_taken_out_where_none_are_named(score):
+    data = rows(0, 200, [2, 3, 4, 2])
+    for scores in (
+        LocalScores(data, tuple(data.schema.values()), score),
+        FamilyScores(data, tuple(data.schema.values()), sf.BIC()),
+    ):
+        every = scores.toggles(1, (0, 3))
+        assert np.isnan(every).tolist() == [False, True, False, False]
+        for asked in ([0, 2, 3], range(4)):  # the child is no parent of its own
+            np.testing.assert_array_equal(scores.toggles(1, (0, 3), asked), every)
+
+
 def test_required_parents_are_in_every_set():
     data = rows(3, 300, [2, 3, 2, 2])
     scores = LocalScores(data, tuple(data.schema.values()), sf.BIC())

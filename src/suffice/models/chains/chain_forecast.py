@@ -138,10 +138,11 @@ class Parts(NamedTuple):
 
     def advance(self, transition: Array, lines: tuple[Array, Array, Array]) -> Parts:
         """One step on: a part for each state that may follow."""
-        weight, (constant, matrix, noise) = self.weight[:, None] * transition[self.state], lines
+        weight = self.weight[:, None] * transition[self.state]
         i, j = np.nonzero(weight > 0.0)
-        mean = constant[j] + np.einsum("nab,nb->na", matrix[j], self.mean[i])
-        covariance = matrix[j] @ self.covariance[i] @ matrix[j].transpose(0, 2, 1) + noise[j]
+        constant, F, noise = (part[j] for part in lines)
+        mean = constant + np.einsum("nab,nb->na", F, self.mean[i])
+        covariance = F @ self.covariance[i] @ F.transpose(0, 2, 1) + noise
         return Parts(weight[i, j], j, mean, covariance)
 
     def by_state(self) -> Parts:

@@ -93,9 +93,15 @@ def drawn_forward(question: Question, rng: np.random.Generator, n: int) -> tuple
 
 
 def draw_in_blocks(
-    question: Question, n: int, seeds: np.random.SeedSequence, keep: Callable[[slice, dict[str, Any]], None]
+    question: Question,
+    n: int,
+    seeds: np.random.SeedSequence,
+    keep: Callable[[slice, dict[str, Any]], None],
+    *,
+    alone: bool = True,
 ) -> Array:
-    """The log-likelihood of the evidence beside each of n draws, of which `keep` is given the columns, a block at a time."""
+    """The log-likelihood of the evidence beside each of n draws, of which `keep` is given the columns, a block at a time. Blocks
+    are drawn side by side, unless other questions are answered beside this one."""
     log_weights, starts = np.empty(n), range(0, n, BLOCK)
 
     def fill(start: int, own: np.random.SeedSequence) -> None:
@@ -103,11 +109,9 @@ def draw_in_blocks(
         columns, log_weights[part] = drawn_forward(question, np.random.default_rng(own), part.stop - start)
         keep(part, columns)
 
-    if len(starts) == 1:
-        fill(0, *seeds.spawn(1))
-        return log_weights
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(fill, starts, seeds.spawn(len(starts))))
+        each = pool.map if alone and len(starts) > 1 else map
+        list(each(fill, starts, seeds.spawn(len(starts))))
     return log_weights
 
 

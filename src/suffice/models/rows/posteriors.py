@@ -18,7 +18,7 @@ show,
 
 to a network in which it has a stand-in: of a finite y a uniform one, whose ln n states are added back. Where y is barren there is
 no factor, and the stand-in sums to 1. Rows that leave an integral over a number without a formula are integrated over points
-(`incomplete.numbers.row_integrals`): a missing number under a regression by quadrature, a missing count with children summed.
+(`incomplete.numbers.mixed`): a missing number under a regression by quadrature, a missing count with children summed.
 """
 
 from __future__ import annotations
@@ -237,13 +237,13 @@ def log_prob(bn: NetworkParts, rows: Any, unknown: Refuse | Missing = REFUSE) ->
     """ln p(row) of each row, in the order of the rows; where cells are missing, ln p(the cells that are there); of a frame of
     Spark, the frame with a column for it."""
     if maps_frames(rows):
-        return beside(rows, partial(_log_prob_or_none, bn, unknown), "log_prob")  # type: ignore[no-any-return]
+        return beside(rows, partial(_log_prob_of_table, bn, unknown), "log_prob")  # type: ignore[no-any-return]
     as_shown = checked_unknown(unknown) == Missing() or bn.hides_columns(rows)
     return log_prob_in_rows(bn, shown_rows(bn, rows, unknown) if as_shown else bn.rows(rows))
 
 
-def _log_prob_or_none(bn: NetworkParts, unknown: Refuse | Missing, rows: Any) -> Array:
-    return log_prob(bn, rows, unknown) if rows.num_rows else np.empty(0)
+def _log_prob_of_table(bn: NetworkParts, unknown: Refuse | Missing, rows: Any) -> Array:
+    return log_prob(bn, rows, unknown) if rows.num_rows else np.empty(0)  # an engine may try a step on a table without rows
 
 
 @one_blas_thread

@@ -189,7 +189,7 @@ class Predict:
             values[part] = self._average(question, columns, part.stop - part.start)
 
         seeds = np.random.SeedSequence([self.seed, *np.frombuffer(key, np.uint32).tolist()])
-        log_weights = draw_in_blocks(question, n, seeds, keep)
+        log_weights = draw_in_blocks(question, n, seeds, keep, alone=False)
         if log_weights.max() == -np.inf:
             return nothing, 0.0
         drawn = Weighted(log_weights)

@@ -35,7 +35,7 @@ class DistantScores(FiniteScores):
     def survey(self, rules: Rules) -> None:
         self._score_lattice(rules.without_parents(self.given), prune=False)
 
-    toggles = ScoreSource.toggles
+    _toggles = ScoreSource._toggles
 
     def _of_sets(self, sets: Sets, axis: Ints) -> Array:
         return self.families(families_in(sets, axis))
@@ -152,7 +152,7 @@ class GatheredScores(FiniteScores):
     def serves(data: Any) -> bool:
         return isinstance(data, Statistics) and data.max_parents is not None and data.flat.whole
 
-    toggles = ScoreSource.toggles
+    _toggles = ScoreSource._toggles
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
         self.watch()

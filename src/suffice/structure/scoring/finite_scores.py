@@ -10,7 +10,7 @@ Values are whole multiples of 1/scale (see `kernels.counting.bitmaps`), so that 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
@@ -84,13 +84,13 @@ class FiniteScores(ScoreSource):
         self.logs = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
         self.form: Form = (*form, self.logs, self.scale)
 
-    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
+    def _toggles(self, child: int, parents: Parents, candidates: list[int]) -> Array:
         gone = [c for c in candidates if c in parents]
         new = np.array([c for c in candidates if c not in parents], np.int32)
         prefix = (*parents, child)
         cells = math.prod(int(self.sizes[v]) for v in prefix)
         if not len(new) or cells * int(self.sizes[new].max()) > DENSE:
-            return super().toggles(child, parents, candidates)
+            return super()._toggles(child, parents, candidates)
 
         def count() -> tuple[Array, Array]:
             if self.bitmaps.few(cells, new):

@@ -123,10 +123,14 @@ class ScoreSource:
         """What is to be said of a graph that was found."""
         return []
 
-    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        """The child's score with each candidate put into its parents, or taken out if it is one of them; NaN for others."""
+    def toggles(self, child: int, parents: Parents, candidates: Sequence[int] | None = None) -> Array:
+        """The child's score with each candidate, all variables if none are named, put into its parents, or taken out if it is one
+        of them; NaN for the child, and for no candidates."""
+        return self._toggles(child, parents, [c for c in (range(self.n) if candidates is None else candidates) if c != child])
+
+    def _toggles(self, child: int, parents: Parents, candidates: list[int]) -> Array:
         result = np.full(self.n, np.nan)
-        result[list(candidates)] = self.families([(child, toggle_parent(parents, c)) for c in candidates])
+        result[candidates] = self.families([(child, toggle_parent(parents, c)) for c in candidates])
         return result
 
     def ahead(self, families: Iterable[Family]) -> None:

@@ -112,8 +112,8 @@ class PriorScores(ScoreSource):
                 of_level[:, place] += self.prior.of_sets(self.names, level.sets, np.full(len(level.sets), place, np.int64))
         return levels, scores
 
-    def toggles(self, child: int, parents: Parents, candidates: Sequence[int]) -> Array:
-        scores = self.of_data.toggles(child, parents, candidates)
+    def _toggles(self, child: int, parents: Parents, candidates: list[int]) -> Array:
+        scores = self.of_data._toggles(child, parents, candidates)
         chosen = np.array(candidates, np.int64)
         for order, sets, axis in by_size([(child, toggle_parent(parents, c)) for c in candidates]):
             scores[chosen[order]] += self.prior.of_sets(self.names, sets, axis)
