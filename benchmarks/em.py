@@ -126,10 +126,10 @@ def large(bn: sf.BayesNet, share: float, target: float, n: int = 1_000_000) -> N
     line(f"{n:,} rows, {share:.0%} missing, setup (reading took {read:.2f} s more)", seconds(set_up, repeats=3), 2.0)
     run = sf.em(bn.dag, data)
     line(f"{n:,} rows, {share:.0%} missing, one iteration", per_iteration(run), target)
-    r = problem.components.reduction
-    arrays = [problem.components.programs.pool, *(part for part in vars(r).values() if isinstance(part, np.ndarray))]
-    kept = sum(part.nbytes for part in arrays) / 2**20
-    print(f"  {run.n_iterations} iterations; {len(r.multiplicity):,} distinct components, {kept:.1f} MiB kept for iterations", flush=True)
+    reduction = problem.components.reduction
+    arrays = [problem.components.programs.pool, *(part for part in vars(reduction).values() if isinstance(part, np.ndarray))]
+    kept, n = sum(part.nbytes for part in arrays) / 2**20, len(reduction.multiplicity)
+    print(f"  {run.n_iterations} iterations; {n:,} distinct components, {kept:.1f} MiB kept for iterations", flush=True)
 
 
 if __name__ == "__main__":
