@@ -25,7 +25,7 @@ from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_
 from suffice.families.design import terms
 from suffice.families.protocol.family import Estimate
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
-from suffice.learning.incomplete.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts
+from suffice.learning.incomplete.climb import OLD, Climb, EmMethod, best_first, climb_from_starts, em_method_of, evaluate
 from suffice.learning.incomplete.coordinates import doubts
 from suffice.learning.incomplete.em_run import EmPlan, covariance_at
 from suffice.learning.incomplete.em_run import EmRun as EmRun
@@ -157,7 +157,7 @@ def em(
     `shared` ties nodes as in `fit`: the M-step adds what is expected of them. `first` says how sequences begin, as in `fit`.
 
     Intervals of answers, `run.model.query("x", interval=0.95)`, come from the observed information at the estimates: two E-steps
-    for each parameter, and a covariance of 8 n² bytes for n that hang together. It is found when the first interval is asked for,
+    for each parameter, and a covariance of 8 n² bytes for n that are connected. It is found when the first interval is asked for,
     from the reduced rows, which the network keeps in memory until then. `information=True` finds it now, so that files and
     pickles have it; `False` keeps neither rows nor information.
 
@@ -198,8 +198,8 @@ def em(
             refuse_first(first)
         problem = problem_of(dag, data, hidden=hidden, shared=shared, **how)
     if fixed:
-        problem = _holding(problem, fixed, start)
-    shown = budget.watch("EM")
+        problem = _with_fixed(problem, fixed, start)
+    progress = budget.watch("EM")
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     if dry_run:
         return EmPlan.of(problem, n, max_iter)
@@ -208,25 +208,25 @@ def em(
         asked |= {"start": None if start is None else {node: start[node] for node in start}, "seed": seed, "tol": tol}
         asked |= {"max_iter": max_iter, "fixed": fixed, "families": families, "shared": shared, "first": first}
         asked |= {"method": method, "missing_depends_on": missing_depends_on}
-        shown.memory = checkpoint_of(budget.checkpoint, "em", problem.rows, asked)
-    with shown.memory:
-        climbs, stopped = from_starts(
-            problem.beginnings(start, n, seed),
+        progress.memory = checkpoint_of(budget.checkpoint, "em", problem.rows, asked)
+    with progress.memory:
+        climbs, stopped = climb_from_starts(
+            problem.starting_points(start, n, seed),
             n,
-            shown,
-            lambda theta: Climb(problem, evaluate(problem, theta)),
-            lambda i, way: way.run(tol, max_iter, partial(_watch, shown, i, n, tol, max_iter), method),
+            progress,
+            partial(Climb.at, problem),
+            lambda i, way: way.run(tol, max_iter, partial(_watch, progress, i, n, tol, max_iter), method),
         )
         run = run_of(problem, climbs, n, stopped, tol)
         if information is not False:  # intervals of answers: found now, or when it is first asked for
             model = run.model.with_covariance(partial(covariance_at, problem, run.point.parameters))
             run = replace(run, model=model.with_covariance(model.parameter_covariance) if information else model)
         if not stopped:
-            shown.memory.finish()
+            progress.memory.finish()
     return run
 
 
-def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | None) -> ParameterProblem:
+def _with_fixed(problem: ParameterProblem, said: Any, start: BayesNet | Chain | None) -> ParameterProblem:
     """The problem in which the distributions of some nodes, or single entries of Gaussians, are those of the start."""
     tied = {node for tie in problem.ties for node in tie.nodes}
     fixed, entries = read_fixed(said, problem.nodes)
@@ -243,7 +243,7 @@ def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | Non
         if name not in problem.variables:
             raise FitError(f"fixed names {name!r}, which is not in the graph{nearest(str(name), problem.variables)}")
     for name in entries:
-        if problem.said[name] is not None:
+        if problem.imagined[name] is not None:
             raise FitError(f"fixed names single entries of {name!r}, and the prior speaks of all of them: leave one of them out")
     if not (fixed or entries) or start is None:
         return problem
@@ -254,6 +254,7 @@ def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | Non
 
 
 def checked_numbers(tol: Any, max_iter: Any, seed: Any, starts: Any) -> tuple[float, int, int, int | None]:
+    """The numbers that say how EM climbs; what is out of bounds is refused."""
     try:
         checked = float(tol)
     except (TypeError, ValueError):

@@ -23,7 +23,7 @@ from suffice.families.protocol.family import Estimate
 from suffice.learning.chains.chain_problem import chain_problem_of
 from suffice.learning.chains.chain_task import refuse_first
 from suffice.learning.em import checked_numbers
-from suffice.learning.incomplete.climb import Point, Way, best_first, evaluate, from_starts
+from suffice.learning.incomplete.climb import Point, Way, best_first, climb_from_starts, evaluate
 from suffice.learning.incomplete.coordinates import Atlas
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
@@ -300,7 +300,7 @@ def gradient(
             chosen.climb(ascent)
         _refuse_collapse(ascent)  # once more: it may have had all its iterations on the way down
 
-    ascents, stopped = from_starts(problem.beginnings(start, n, seed), n, watch, begin, climb)
+    ascents, stopped = climb_from_starts(problem.starting_points(start, n, seed), n, watch, begin, climb)
     if stopped:
         note("gradient ascent was stopped before its end; this is the best so far")
     best = best_first(ascents, n)[0]
