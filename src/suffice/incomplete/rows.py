@@ -29,7 +29,7 @@ from suffice.basis.arrays import Bools
 from suffice.errors import ModelError, TooLarge
 from suffice.numerics.inference.finite.logs import LogFactor, log_factors, log_joint, shares
 from suffice.numerics.inference.finite.network import HINTED, NONE, Array, Ints, Network, Soft
-from suffice.numerics.inference.finite.questions import DONE, IMPOSSIBLE, Codes, in_rows, most_probable, posteriors
+from suffice.numerics.inference.finite.questions import DONE, IMPOSSIBLE, Codes, most_probable, posteriors, row_answers
 from suffice.numerics.inference.numbers.gaussian import GaussianNode
 from suffice.numerics.inference.numbers.hybrid import (
     GaussianBlock,
@@ -127,7 +127,7 @@ def marginals_in_rows(network: Network, codes: Ints) -> Array:
     seen = np.ascontiguousarray(codes, np.int32)
     if not len(seen):
         return np.zeros((0, int(network.starts[-1])))
-    out, log_prob, status = in_rows(network, (), network.all_factors, seen, network.tables[None], network.starts)
+    out, log_prob, status = row_answers(network, (), network.all_factors, seen, network.tables[None], network.starts)
     out[log_prob == -np.inf] = np.nan
     for r in np.flatnonzero((status != DONE) & (status != IMPOSSIBLE)):
         for v in np.flatnonzero(seen[r] == HINTED):

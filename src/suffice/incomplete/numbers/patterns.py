@@ -1,6 +1,6 @@
-"""Patterns of missing cells: which variables hang together once the observed cells of a row are known.
+"""Patterns of missing cells: which variables are connected once the observed cells of a row are known.
 
-Two missing variables hang together if they share a family (a node and its parents). A row falls into such components, and
+Two missing variables are connected if they share a family (a node and its parents). A row falls into such components, and
 everything about one of them depends on the cells of the families that touch it, which are observed. So a component is known by
 its missing variables alone, and rows that miss other cells elsewhere share it. Missing numbers that have to be integrated are put
 on points of Gauss–Hermite quadrature, or seeded draws.
@@ -70,7 +70,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """Missing variables that hang together: finite ones, whose joint `states` are enumerated, and `unknown` numbers. `codes` and
+    """Connected missing variables: finite ones, whose joint `states` are enumerated, and `unknown` numbers. `codes` and
     `reals` are the observed columns around them. Of the nodes that touch it, `lines` are normal with all their numbers observed,
     `joint` are normal with numbers missing, `others` are neither tables nor normal, `curved` such with numbers missing among
     their parents. `integrated` are unknown numbers that are put on points whether or not curved nodes want it; `summed` the

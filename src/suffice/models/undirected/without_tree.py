@@ -2,7 +2,7 @@
 drawn by Gibbs sampling.
 
 Given hard evidence, what is far is independent of the targets: factors are taken at the states observed, and of what is left only
-the parts that hang together with a target matter.
+the parts that are connected with a target matter.
 """
 
 from __future__ import annotations
