@@ -31,10 +31,11 @@ from suffice.learning.incomplete.em_run import EmPlan, covariance_at
 from suffice.learning.incomplete.em_run import EmRun as EmRun
 from suffice.learning.incomplete.em_run import Optimum as Optimum
 from suffice.learning.incomplete.em_run import spread as spread
+from suffice.learning.incomplete.mechanism import with_mechanism
 from suffice.learning.incomplete.objective import read_fixed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import FEW, nearest_pairs, profiles
-from suffice.learning.incomplete.task import of_sequences, with_mechanism
+from suffice.learning.incomplete.task import is_of_sequences
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import conventions_in_words
 from suffice.models.parts.sharing import shared_in_words
@@ -178,12 +179,12 @@ def em(
     if not isinstance(information, (bool, type(None))):
         raise FitError(f"information is True, False or left out, not {information!r}")
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
-    if missing_depends_on is not None and not of_sequences(dag, data):
+    if missing_depends_on is not None and not is_of_sequences(dag, data):
         shared = getattr(dag, "shared", ()) if shared is None else shared
         dag, data, families = with_mechanism(dag, data, missing_depends_on, hidden, families)
     how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": budget.threads}
     how["room"] = budget.room
-    if of_sequences(dag, data):
+    if is_of_sequences(dag, data):
         refuse_shared(shared)
         if missing_depends_on is not None:
             raise FitError(f"{argument('missing_depends_on')} is for networks of rows, not for sequences")

@@ -24,7 +24,7 @@ from suffice.learning.complete.plates import Plate
 from suffice.learning.conditional.discriminative import fit_to_target
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.graph_score import agreed_statistics
-from suffice.learning.incomplete.task import Task, graph_and_ties, of_sequences, task_of
+from suffice.learning.incomplete.task import Task, graph_and_ties, is_of_sequences, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
 from suffice.models.estimated import estimate_network, replace_cpds
@@ -247,7 +247,7 @@ def fit(
         return fit_undirected(dag, data, **chosen, budget=budget)
     model: Any = dag  # what is left has to make a Template or a Dag, or is refused by it
     source: Any = data
-    slices = of_sequences(dag, data)
+    slices = is_of_sequences(dag, data)
     if objective is not None:
         (TEMPLATE if slices else NETWORK).check(objective)
     if method is not None or base is not None:

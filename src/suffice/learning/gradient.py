@@ -27,7 +27,7 @@ from suffice.learning.incomplete.climb import Point, Way, best_first, climb_from
 from suffice.learning.incomplete.coordinates import Atlas
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
-from suffice.learning.incomplete.task import of_sequences
+from suffice.learning.incomplete.task import is_of_sequences
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import conventions_in_words
 from suffice.statistics.counts import describe
@@ -283,7 +283,7 @@ def gradient(
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
     how: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "start": start, "threads": budget.threads}
     how["room"] = budget.room
-    if of_sequences(dag, data):
+    if is_of_sequences(dag, data):
         problem: ParameterProblem = chain_problem_of(dag, data, first=first, **how)
     else:
         refuse_first(first)

@@ -31,7 +31,7 @@ from suffice.learning.chains.chain_task import refuse_shared
 from suffice.learning.complete.chain_fit import score_chain
 from suffice.learning.complete.irls import fitted_regressions
 from suffice.learning.complete.plates import Plate
-from suffice.learning.incomplete.task import graph_and_ties, of_sequences
+from suffice.learning.incomplete.task import graph_and_ties, is_of_sequences
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.divergence import entropy_of_rows, entropy_of_weights
 from suffice.models.estimated import estimate_network, free_nodes
@@ -97,7 +97,7 @@ def score(
     if is_undirected(dag):
         refuse_directed(families=families, shared=shared, by_node=by_node or None)
         return score_undirected(dag, data, chosen)
-    if of_sequences(dag, data):
+    if is_of_sequences(dag, data):
         refuse_shared(shared)
         return score_chain(dag, data, chosen, by_node=by_node)
     graph, ties = graph_and_ties(dag, shared)  # what is left has to make a Dag, or is refused by it
