@@ -24,7 +24,7 @@ from suffice.errors import FitError, TooLarge, listing, note
 from suffice.errors.remedies import INTO_BINS
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily
-from suffice.statistics.counts import alike, n_configurations, sizes
+from suffice.statistics.counts import equal_lines, n_configurations, sizes
 
 Missing = frozenset[str]
 Key = Missing | str
@@ -264,7 +264,7 @@ class PatternFinder:
     def split(self, missing: Bools) -> dict[Key, npt.NDArray[np.intp]]:
         """The components that occur, and the rows of each, increasing."""
         rows: dict[Key, list[npt.NDArray[np.intp]]] = {}
-        for some in alike(missing.T):
+        for some in equal_lines(missing.T):
             for key in self._of(missing[:, some[0]]):
                 rows.setdefault(key, []).append(some)
         return {key: parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts)) for key, parts in rows.items()}

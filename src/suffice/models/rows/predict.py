@@ -43,7 +43,7 @@ from suffice.models.rows.frames import beside, checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, row_posterior
 from suffice.numerics.inference.finite.network import NONE, Array
 from suffice.numerics.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted
-from suffice.statistics.counts import alike
+from suffice.statistics.counts import equal_lines
 
 
 class Prediction(NamedTuple):
@@ -129,7 +129,8 @@ class Predict:
             if self.n is None and isinstance(error, TooLarge):
                 raise
         result, refused = np.full((len(seen.codes), self._width), np.nan), {}
-        for same in alike(np.concatenate([seen.codes != NONE, ~np.isnan(seen.reals)], axis=1)):  # rows that show the same columns
+        shown = np.concatenate([seen.codes != NONE, ~np.isnan(seen.reals)], axis=1)
+        for same in equal_lines(shown):  # rows that show the same columns
             own = seen.take(same)
             try:
                 result[same] = row_posterior(self.bn, self.target, own)
