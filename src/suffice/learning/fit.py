@@ -13,13 +13,13 @@ from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
 from suffice.families import checked_estimate, family_of
 from suffice.families.gathering import gather
-from suffice.families.named_families import as_families, checked_families, families_of, with_chosen
+from suffice.families.named_families import as_families, checked_families, families_of, with_chosen_families
 from suffice.families.priors.priors import as_prior
-from suffice.families.protocol.family import Cpd, Estimate
+from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.complete.chain_fit import fit_chain, model_by_em
-from suffice.learning.complete.irls import fit_regression, fitted_regressions, from_tables
+from suffice.learning.complete.irls import fit_regressions, from_tables
 from suffice.learning.complete.plates import Plate
 from suffice.learning.conditional.discriminative import fit_to_target
 from suffice.learning.crf.fit import fit_linear_chain
@@ -307,7 +307,7 @@ def fit_network(
     if "memory_limit" in climbing:
         _check_size(graph_and_ties(dag, shared)[0], rows, climbing["memory_limit"])
     if families:
-        return _with_regressions(dag, rows, prior, how, families, shared, **climbing)
+        return _fit_with_regressions(dag, rows, prior, how, families, shared, **climbing)
     graph, ties = graph_and_ties(dag, shared)
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
@@ -332,7 +332,7 @@ def _refuse_limits(given: Mapping[str, Any], what: str, known: Sequence[str]) ->
             raise ArgumentError(f"the fit of {what} takes no {name}=: its limits are {listing(known, style='str')}")
 
 
-def _with_regressions(
+def _fit_with_regressions(
     dag: Any, data: Any, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any, **climbing: Any
 ) -> BayesNet:
     """Nodes with families of their own are fitted from the rows, the others from statistics, or by EM with these options."""
@@ -345,10 +345,7 @@ def _with_regressions(
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
     iterative = {n: f for n, f in chosen.items() if f.iterative}
-    ready: dict[str, Cpd] = fitted_regressions(nodes, iterative, task.rows, task.ties) if task.ties else {}
-    for name, family in iterative.items():
-        if name not in ready:
-            ready[name] = fit_regression(*nodes[name], task.rows, family)
+    ready = fit_regressions(nodes, iterative, task.rows, task.ties)
     return estimate_network(BayesNet, task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
 
 
@@ -366,7 +363,7 @@ def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, An
     left = [tie.nodes for tie in task.ties if tie not in ties]
     bn = model_by_em(BayesNet, cut, task.rows, families=rest, **{**options, "shared": left})
     nodes = {n: (task.variables[n], [task.variables[p] for p in task.dag.parents(n)]) for n in whole}
-    return replace_cpds(bn, task.dag, fitted_regressions(nodes, whole, task.rows, ties), ties)
+    return replace_cpds(bn, task.dag, fit_regressions(nodes, whole, task.rows, ties), ties)
 
 
 def _tabled_regressions(
@@ -374,7 +371,7 @@ def _tabled_regressions(
 ) -> BayesNet:
     """The same from statistics, which know all about regressions of finite variables on finite variables."""
     graph, ties = graph_and_ties(dag, shared)
-    seen = agreed_statistics(dag, graph, with_chosen(seen, families), ties)
+    seen = agreed_statistics(dag, graph, with_chosen_families(seen, families), ties)
     variables = seen.variables
     checked_families(families, {n: graph.parents(n) for n in graph.nodes}, variables)
     check_families(ties, families)

@@ -141,7 +141,7 @@ def update_network(bn: SomeNetwork, more: Any, decay: float = 1.0) -> SomeNetwor
             "the old and the new, or take it as a prior of the new ones, fit(dag, rows, prior=BDe(bn, ess))"
         )
     if bn.regressions:
-        return _with_regressions(bn, bn.statistics, more)
+        return _update_regressions(bn, bn.statistics, more)
     # inferred states may still widen
     free = {n: v for n, v in bn.variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
     declared = {**bn.variables, **dict.fromkeys(free, Finite)}
@@ -150,7 +150,7 @@ def update_network(bn: SomeNetwork, more: Any, decay: float = 1.0) -> SomeNetwor
     return estimate_network(type(bn), bn.dag, seen, bn.prior, bn.estimate, bound=True, shared=bn.shared)
 
 
-def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwork:
+def _update_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwork:
     """A network with regressions after more rows. Those of states on states, and linear ones, are fitted again to what all rows
     counted; for the others the Laplace posterior of the old rows is the prior of the new ones, and a note says so. Nodes that
     share a regression have one posterior, and the new rows of all of them are its rows."""

@@ -310,7 +310,7 @@ def _start_from_sample(ascent: Ascent, theta: Array) -> Array:
         return theta
 
 
-def fitted_regressions(nodes: Nodes, families: Mapping[str, Any], rows: Data, ties: Sequence[Tie] = ()) -> dict[str, Cpd]:
+def fit_regressions(nodes: Nodes, families: Mapping[str, Any], rows: Data, ties: Sequence[Tie] = ()) -> dict[str, Cpd]:
     """The regressions of complete rows: each by itself, those of a tie together."""
     tied = {node: tie for tie in ties for node in tie.nodes if node in families}
     found: dict[str, Cpd] = {n: fit_regression(*nodes[n], rows, family) for n, family in families.items() if n not in tied}

@@ -72,7 +72,7 @@ class ParameterProblem(ReducedTask):
         if with_numbers:
             reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
             spread = observed_cells(task.rows, reals, task.threads)
-            observed = Units.of(spread, seen).alike(linked_names(task.ties))
+            observed = Units.of(spread, seen).with_common_units(linked_names(task.ties))
             units = with_hidden(observed, dict.fromkeys(numbers))
         components: Components
         if len(tables.families) == len(nodes):

@@ -14,14 +14,14 @@ from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, ModelError, listing, nearest
 from suffice.errors.remedies import argument, hidden_variable, hidden_with_states, without_column
 from suffice.families import checked_estimate
-from suffice.families.named_families import as_families, checked_families, numbers_of, with_types_of
+from suffice.families.named_families import as_families, checked_families, number_columns, with_family_types
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
 from suffice.graphs.template import Template
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, alike, check_families, shared_in, tied_prior
+from suffice.models.parts.sharing import Tie, check_families, shared_in, tied_prior, variables_of_one_shape
 from suffice.statistics import Statistics
 
 
@@ -65,7 +65,7 @@ def task_of(
     families = as_families(families) if families else {}
     rows = scan(data)
     if families:
-        rows = rows.with_numbers(numbers_of(families, graph))
+        rows = rows.with_numbers(number_columns(families, graph))
     if start is not None and not isinstance(start, BayesNet):
         raise ModelError(f"a start is a network, not {type(start).__name__}")
     if start is not None:
@@ -97,11 +97,11 @@ def task_of(
             f"{hidden_with_states(empty[0])}, or leave it out{without_column(empty[0])}"
         )
     if families:
-        rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
+        rows = with_family_types(rows, families if isinstance(families, Mapping) else {})
     found = rows.engine.variables(rows.columns)
     variables = {n: unseen.get(n) or found[n] for n in graph.nodes}
     if linked := (*ties, *getattr(dag, "alike", ())):
-        wider = alike(linked, variables)
+        wider = variables_of_one_shape(linked, variables)
         rows, variables = rows.with_variables({n: v for n, v in wider.items() if n not in unseen}), {**variables, **wider}
     if families:
         checked_families(families, {n: graph.parents(n) for n in graph.nodes}, variables)
