@@ -247,14 +247,14 @@ def fit(
         return fit_undirected(dag, data, **chosen, budget=budget)
     model: Any = dag  # what is left has to make a Template or a Dag, or is refused by it
     source: Any = data
-    slices = is_of_sequences(dag, data)
+    in_steps = is_of_sequences(dag, data)
     if objective is not None:
-        (TEMPLATE if slices else NETWORK).check(objective)
+        (TEMPLATE if in_steps else NETWORK).check(objective)
     if method is not None or base is not None:
         refuse_undirected(method=method, base=base)
     prior = prior if objective is None else prior_of(objective, prior)
     asked: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families}
-    if missing_depends_on is not None and (slices or not isinstance(objective, (Likelihood, Bayes, type(None)))):
+    if missing_depends_on is not None and (in_steps or not isinstance(objective, (Likelihood, Bayes, type(None)))):
         raise FitError(f"{argument('missing_depends_on')} is for networks of rows that are fitted by likelihood, or with a prior")
     if not isinstance(objective, (Likelihood, Bayes, type(None))):
         refuse_first(first)
@@ -264,7 +264,7 @@ def fit(
             f"{argument('penalty')} is for weights: of undirected models, of {Remedy('a LinearChain', 'labels')}, or under "
             f"{Remedy('objective=Conditional(y) or Margin(y)', '--objective conditional:NAME or margin:NAME')}"
         )
-    if slices:
+    if in_steps:
         refuse_shared(shared)
         chain = fit_chain(dag, data, first=first, **asked, **limits)
         if chain.incomplete and any(source.missing.get(n, 0) for n in chain.variables):
@@ -314,7 +314,7 @@ def fit_network(
     except MissingCells:
         return model_by_em(BayesNet, dag, rows, watch, **asked)
     seen = agreeing(seen, dag.alike) if isinstance(dag, Plate) else seen
-    return estimate_network(BayesNet, graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
+    return estimate_network(BayesNet, graph, seen, as_prior(prior), how, ties=ties)
 
 
 def _check_size(graph: Dag, rows: Any, limit: int | str | None) -> None:
@@ -346,7 +346,7 @@ def _fit_with_regressions(
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
     iterative = {n: f for n, f in chosen.items() if f.iterative}
     ready = fit_regressions(nodes, iterative, task.rows, task.ties)
-    return estimate_network(BayesNet, task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
+    return estimate_network(BayesNet, task.dag, statistics, task.prior, how, ready=ready, ties=task.ties)
 
 
 def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, Any]) -> BayesNet:
@@ -380,4 +380,4 @@ def _tabled_regressions(
     alone = [Tie(((n, *graph.parents(n)),)) for n in nodes if not any(n in tie.nodes for tie in ties)]
     for tie in (*alone, *(tie for tie in ties if tie.nodes[0] in nodes)):
         ready |= from_tables(tie, nodes, families[tie.nodes[0]], seen)
-    return estimate_network(BayesNet, graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
+    return estimate_network(BayesNet, graph, seen, prior, how, ready=ready, ties=ties)

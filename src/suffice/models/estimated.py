@@ -47,11 +47,11 @@ def estimate_network(
     *,
     bound: bool = False,
     ready: Mapping[str, Cpd] | None = None,
-    shared: Any = (),
+    ties: Sequence[sharing.Tie] = (),
 ) -> SomeNetwork:
     """The network that statistics, a prior and a choice of point values make. `ready` has distributions of iterative families,
-    which statistics cannot give; `shared` has groups of nodes that share one parameter set."""
-    dag, ties = sharing.shared_in(dag, shared) if shared else (dag, ())
+    which statistics cannot give; nodes of `ties` share one parameter set, and their parents, as the graph
+    has them, correspond."""
     known = statistics.variables
     if missing := [n for n in dag.nodes if n not in known]:
         raise DataError(f"the statistics do not speak of {listing(missing)}, which the graph names{nearest(missing[0], known)}")
@@ -147,7 +147,7 @@ def update_network(bn: SomeNetwork, more: Any, decay: float = 1.0) -> SomeNetwor
     declared = {**bn.variables, **dict.fromkeys(free, Finite)}
     new = more if isinstance(more, Statistics) else gather(rows_with(more, declared, "network"), bn.dag)
     seen = bn.statistics.decay(decay) + new
-    return estimate_network(type(bn), bn.dag, seen, bn.prior, bn.estimate, bound=True, shared=bn.shared)
+    return estimate_network(type(bn), bn.dag, seen, bn.prior, bn.estimate, bound=True, ties=bn.ties)
 
 
 def _update_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwork:
@@ -177,7 +177,7 @@ def _update_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNet
             f"the rows that {listing(approximate)} were fitted to are known by their normal approximation only (Laplace): it is "
             "the prior of the new rows; fit(bn, all_rows) is exact"
         )
-    return estimate_network(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, shared=bn.shared)
+    return estimate_network(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, ties=bn.ties)
 
 
 def _after_more_rows(bn: SomeNetwork, tie: sharing.Tie, rows: Any) -> dict[str, Cpd]:
