@@ -150,7 +150,7 @@ def _beside_regressions(
     for node in graph.nodes:
         if node not in rows.columns:
             raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
-    rows = rows.take(graph.nodes)
+    rows = rows.select(graph.nodes)
     rows.require_complete(graph.nodes)
     rows = rows.with_variables(variables_of_one_shape(ties, rows.schema))
     variables = rows.schema

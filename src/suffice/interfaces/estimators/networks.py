@@ -276,7 +276,7 @@ class GLMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         cpd = self.network_[self.target]
         with unseen_state_hint():
             rows = rows_of(columns).with_variables({v.name: v for v in cpd.parent_variables})
-            parts = list(rows.take([v.name for v in cpd.parent_variables]).map(partial(_means, cpd)))
+            parts = list(rows.select([v.name for v in cpd.parent_variables]).map(partial(_means, cpd)))
         return np.concatenate([np.zeros(0), *parts])
 
 

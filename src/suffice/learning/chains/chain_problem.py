@@ -241,7 +241,7 @@ def _place(name: str) -> tuple[str, int]:
 def _units(task: ChainTask, seen: Mapping[str, Variable]) -> tuple[Spread, Units]:
     """The spread of each column of numbers under all of its names, and its units."""
     reals = tuple(n for n in task.sequences.columns if not isinstance(task.variables[n], Finite))
-    whole = observed_cells(task.sequences.data.take(reals), reals, task.threads)
+    whole = observed_cells(task.sequences.data.select(reals), reals, task.threads)
     at = [reals.index(_base(n)) for n, v in seen.items() if not isinstance(v, Finite)]
     spread = Spread(*(part[at] for part in whole))
     return spread, Units.of(spread, seen)

@@ -230,7 +230,7 @@ def fit_regression(
     if all(isinstance(v, Finite) for v in (child, *parents)):
         table = rows.gather([Request(tuple(names))], threads=threads).counts(names)
         return maximise(child, parents, DistinctRows(table), family, max_iter=max_iter)
-    return maximise(child, parents, rows.take(names), family, max_iter=max_iter, threads=threads)
+    return maximise(child, parents, rows.select(names), family, max_iter=max_iter, threads=threads)
 
 
 def maximise(

@@ -56,8 +56,8 @@ def with_mechanism(dag: Any, data: Any, depends: Any, hidden: Any = (), families
         while names[column] in rows.columns or names[column] in graph:
             names[column] += "_"
     columns = [n for n in graph.nodes if n in rows.columns]
-    variables: dict[str, Variable] = {**rows.take(columns).schema, **unseen}
-    gaps = rows.take(columns).missing
+    variables: dict[str, Variable] = {**rows.select(columns).schema, **unseen}
+    gaps = rows.select(columns).missing
     for column, name in ((column, name) for column, on in said.items() for name in on):
         if gaps[name] and not isinstance(variables[name], Finite):
             raise FitError(
@@ -93,7 +93,7 @@ def _check_depends(depends: Any, graph: Dag, rows: Data, hidden: Mapping[str, An
         if name not in graph:
             raise FitError(f"{SAID} names {name!r}, which is not in the graph{nearest(str(name), graph.nodes)}")
         rows.engine.check([name])
-    missing = rows.take(tuple(said)).missing
+    missing = rows.select(tuple(said)).missing
     for column in said:
         if not missing[column]:
             raise DataError(f"{SAID} names {column!r}, which has no missing cells: leave it out")

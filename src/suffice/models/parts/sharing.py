@@ -347,7 +347,7 @@ class StackedRows:
     @classmethod
     def of(cls, rows: Data, tie: Tie) -> StackedRows:
         """Those of rows with more columns."""
-        return cls(rows.take(list(dict.fromkeys(n for own in tie.families for n in own))), tie)
+        return cls(rows.select(list(dict.fromkeys(n for own in tie.families for n in own))), tie)
 
     @property
     def n_rows(self) -> int:

@@ -273,7 +273,7 @@ def shown_rows(bn: NetworkParts, data: Any, unknown: Refuse | Missing = REFUSE) 
     """The columns of the data that are nodes, read as the network's variables; nodes that are no columns are not observed."""
     opened = scan(data)
     variables = dict(present(bn, opened.columns))
-    return opened.with_variables(variables, checked_unknown(unknown)).take(variables)
+    return opened.with_variables(variables, checked_unknown(unknown)).select(variables)
 
 
 class Places:

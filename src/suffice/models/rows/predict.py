@@ -258,7 +258,7 @@ def predictions(
 ) -> Iterator[Prediction]:
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
     variables = {n: v for n, v in posteriors.present(bn, data.columns).items() if n != target}
-    data = data.with_variables(variables, checked_unknown(unknown)).take(variables)
+    data = data.with_variables(variables, checked_unknown(unknown)).select(variables)
     if method is not None and interval is not None:
         raise one_of_interval_and_method()
     if method is not None and not isinstance(method, LikelihoodWeighting):

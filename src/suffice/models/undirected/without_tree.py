@@ -67,7 +67,7 @@ def blanket_net(net: SomeMarkov, target: str, rows: Any) -> SomeMarkov | None:
     names = dict.fromkeys([target, *(n for f in own for n in f.names)])
     data = scan(rows)
     around = [n for n in names if n != target]
-    if not set(around) <= set(data.columns) or any(data.take(around).missing.values()):
+    if not set(around) <= set(data.columns) or any(data.select(around).missing.values()):
         return None
     return net.of({n: net.variables[n] for n in names}, own)
 

@@ -212,7 +212,7 @@ class PenaltyFits:
 
     def __init__(self, problem: Problem, method: Any, penalties: Penalties, seen: Any) -> None:
         self.problem, self.method, self.penalties, self.seen, self.fits = problem, method, penalties, seen, list[PenaltyFit]()
-        self.data = problem.data if isinstance(problem.data, Statistics) else problem.data.take(problem.names)
+        self.data = problem.data if isinstance(problem.data, Statistics) else problem.data.select(problem.names)
         self.seed, self.threads, self.weight, self.n_variables = problem.seed, problem.threads, float(seen.weight), problem.n
 
     def fits_of(self, seen: Any) -> Iterator[PenaltyFit]:
