@@ -27,7 +27,7 @@ from suffice.learning.graph_score import agreed_statistics
 from suffice.learning.incomplete.task import Task, graph_and_ties, is_of_sequences, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
-from suffice.models.estimated import estimate_network, replace_cpds
+from suffice.models.estimation import estimate_network, replace_cpds
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, agreeing, check_families

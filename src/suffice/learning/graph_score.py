@@ -34,7 +34,7 @@ from suffice.learning.complete.plates import Plate
 from suffice.learning.incomplete.task import graph_and_ties, is_of_sequences
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.divergence import entropy_of_rows, entropy_of_weights
-from suffice.models.estimated import estimate_network, free_nodes
+from suffice.models.estimation import estimate_network, free_nodes
 from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, agreeing, check_families, pool_statistics, tied_prior, variables_of_one_shape
 from suffice.models.questions.expected import Expected, NoEntropy, closed_form, entropy_terms

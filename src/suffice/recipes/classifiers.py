@@ -53,7 +53,7 @@ from suffice.learning.incomplete.climb import Climb
 from suffice.learning.latent.mixture_normals import JointPart, SeparatePart, imagined_moments
 from suffice.learning.latent.mixture_parts import CollapsedClass
 from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
-from suffice.models.estimated import estimate_network
+from suffice.models.estimation import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.numerics.exponential.normals.lines import COLLINEAR, regress, too_large
 from suffice.statistics import Counts, Moments, Request, Statistics

@@ -622,7 +622,7 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "learning/incomplete/task.py: whether … is missing depends on itself",
         "models/chains/chain_forecast.py: … has",
         "models/chains/chain_parts.py: … is of real",
-        "models/estimated.py: the parameters",
+        "models/estimation.py: the parameters",
         "models/questions/exact.py: …, or draw p(given)",
     ),
     "is of families that other packages bring: tests/house/test_plugins.py": (

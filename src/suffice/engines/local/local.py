@@ -279,7 +279,7 @@ class Local(Engine):
 
     def _to_stream(self, names: Sequence[str]) -> dict[str, Encoder] | None:
         """The encoders of columns none of which was read yet, if they are too large for memory, and all are declared. Only the
-        first pass is streamed: who asks again will ask often, and a spill is faster."""
+        first pass is streamed: what is read a second time is read often, and a spill is faster."""
         if not names or self._bytes + self.source.n_bytes(names) <= self.options.memory_limit:
             return None
         if self._weight is not None and self.n_rows is None:

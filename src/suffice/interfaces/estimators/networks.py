@@ -31,7 +31,7 @@ from suffice.graphs import Dag
 from suffice.interfaces.estimators.columns import Target, classes, features, rows, states, unseen_state_hint
 from suffice.learning.complete.irls import fit_regression
 from suffice.learning.fit import fit
-from suffice.models.estimated import estimate_network
+from suffice.models.estimation import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.objectives.scores import BIC, Evidence
 from suffice.recipes import classifiers as recipes

@@ -83,7 +83,7 @@ def answer_with_interval(
     if not len(possible):
         raise impossible(evidence)
     interval, error = quantiles(possible, tail)
-    how = how_found(question, level, draws, draws - len(possible), error, families.joint)
+    how = how_in_words(question, level, draws, draws - len(possible), error, families.joint)
     if question.reals:
         return replace(point, mean_interval=Interval(*(end[0] if size == 1 else end for end in interval)), how=how)
     return replace(point, interval=Interval(*(end.reshape(point.probs.shape) for end in interval)), how=how)
@@ -101,7 +101,7 @@ def quantiles(answers: Array, tail: float) -> tuple[Interval, float]:
     return Interval(low[1], high[1]), error
 
 
-def how_found(question: Question, level: float, draws: int, lost: int, error: float, joint: ParameterCovariance | None) -> str:
+def how_in_words(question: Question, level: float, draws: int, lost: int, error: float, joint: ParameterCovariance | None) -> str:
     """In words, where the point of an answer is, and what its interval was found from."""
     bn = question.bn
     regressions = [bn[n].is_regression for n in question.nodes]

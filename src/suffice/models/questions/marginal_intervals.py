@@ -134,7 +134,7 @@ class _Wanted:
         points, answers = exact.marginals(intervals.at_means(self.bn, families.question), self.evidence), {}
         for name in (n for n in drawn if n in self.found):
             interval, error = intervals.quantiles(drawn[name], (1.0 - self.level) / 2.0)
-            how = intervals.how_found(Question.of(self.bn, [name], self.evidence), self.level, self.draws, 0, error, None)
+            how = intervals.how_in_words(Question.of(self.bn, [name], self.evidence), self.level, self.draws, 0, error, None)
             answers[name] = replace(points[name], interval=interval, how=how)
         return answers
 

@@ -209,7 +209,7 @@ def _networks(bn: NetworkParts, draws: int | None, redraw: bool | None, seed: in
         return None
     if redraw is False or (redraw is None and not (bn.is_fitted or any(bn[n].has_posterior for n in bn))):
         return (bn,) * draws
-    from suffice.models.estimated import networks_at_draws
+    from suffice.models.estimation import networks_at_draws
 
     return tuple(networks_at_draws(bn, draws, [seed, REDRAW], every=bool(redraw)))
 

@@ -23,7 +23,7 @@ from suffice.learning.incomplete.em_run import covariance_at
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.task import Task
-from suffice.models.estimated import estimate_network
+from suffice.models.estimation import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.objectives.scores import Evidence, score_of_data
 from suffice.recipes.structural.structural_regressions import log_likelihood_of, regressions_of

@@ -67,7 +67,7 @@ def estimate_network(
         prior = (sharing.tied_prior(prior, tuple(plain)) if plain else prior).bind(variables, statistics)
     together = sharing.seen_together(plain, statistics, variables) if plain else {}
     nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
-    cpds, by = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
+    cpds, by = estimate_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
     info = f"fitted from {quantity(statistics.weight, 'row')}, {by}{sharing.shared_in_words(ties) if ties else ''}"
     if statistics.suppression is not None:
         info += f"; {statistics.suppression.in_words()}"
@@ -75,7 +75,7 @@ def estimate_network(
     return kind.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
 
 
-def estimated_nodes(
+def estimate_nodes(
     nodes: Mapping[str, tuple[Variable, Sequence[Variable]]],
     statistics: Statistics,
     prior: Prior | None,
