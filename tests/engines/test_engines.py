@@ -607,7 +607,7 @@ def test_pieces_are_dealt_out_and_rows_have_places() -> None:
 def test_equal_rows_are_merged_and_counted() -> None:
     assert BitLayout(("x", "y", "z"), (2, 200, 3)).first.tolist() == [0, 2, 2, 5]
     data = scan({"x": ["a", "b", "a", "a"], "y": ["u", "v", "v", "u"]})
-    assert Bitmaps(data, list(data.schema.values())).full(np.array([[0, 1]], np.int32))[0].tolist() == [2, 1, 0, 1]
+    assert Bitmaps(data, list(data.schema.values())).count_full(np.array([[0, 1]], np.int32))[0].tolist() == [2, 1, 0, 1]
     data = scan({"x": ["a", "b"] * 9000})
     few = merge_equal_rows(data, list(data.schema.values()))
     assert few is not None

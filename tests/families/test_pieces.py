@@ -19,7 +19,7 @@ from suffice.families.design import columns_of, configurations, shrunk, terms
 from suffice.families.gathering import gather_scopes, gather_steps, requests_of_every_family
 from suffice.families.hierarchical.hierarchical import PartialPooling, Pool, common
 from suffice.families.hierarchical.logistic_normal import JointBelief, LogisticBelief
-from suffice.families.named_families import as_families, for_search, with_chosen
+from suffice.families.named_families import as_families, for_search, with_chosen_families
 from suffice.families.parameter_draws import Coefficients, DrawnGaussian, DrawnTable, dirichlet_shares, gamma_quantiles
 from suffice.families.priors.empirical_bayes import best_number, common_strength, highest, highest_point, pool_rows
 from suffice.families.priors.number_priors import MeanBelief
@@ -99,7 +99,7 @@ def test_which_family_a_node_has() -> None:
     assert not has_family(N, [Y])
     assert regressions_among({"x": None}) == {}
     assert isinstance(as_families({"wait": Gamma()})["wait"], ExponentialNode)
-    assert with_chosen(sf.scan({"x": [0.5, 1.5]}), {"x": Gamma()}).schema["x"] == ExponentialNode(Gamma()).variable("x")
+    assert with_chosen_families(sf.scan({"x": [0.5, 1.5]}), {"x": Gamma()}).schema["x"] == ExponentialNode(Gamma()).variable("x")
     regressions = for_search(sf.scan({"x": [0.5, 1.5], "y": ["a", "b"]}), {"y": sf.Logistic()})[1]
     assert regressions == {"y": sf.Logistic(ridge=0.0)}
     assert [r.finite for r in requests_of_every_family({n: sf.Finite(n, ["u", "v"]) for n in "abc"}, 1)] == [

@@ -145,7 +145,7 @@ def many_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     rehash(40, np.random.default_rng(3).integers(0, 2**63, 40).astype(np.uint64), np.full(64, -1))
     many = np.random.default_rng(2).integers(0, 200, (3, 300)).astype(str)
     sf.search({f"w{j}": x for j, x in enumerate(many)}, method=sf.HillClimb())
-    monkeypatch.setattr(Bitmaps, "few", lambda *_: False)
+    monkeypatch.setattr(Bitmaps, "is_little_work", lambda *_: False)
     sf.search(table(100, 4, 3), method=sf.HillClimb())
     sf.fit("v0 -- v1 -- v2 -- v3 -- v0", table(100, 4, 2, seed=3), penalty=sf.L2(0.1))
 

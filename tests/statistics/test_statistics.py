@@ -16,7 +16,7 @@ from suffice.basis.variables import Finite
 from suffice.engines.checkpoints import in_words
 from suffice.errors import FormatError, StatisticsError
 from suffice.statistics import Counts, Moments, Statistics
-from suffice.statistics.counts import RowFormula, alike, common_variable, describe, distinct, log_factorial, log_factorials
+from suffice.statistics.counts import RowFormula, common_variable, describe, distinct, equal_lines, log_factorial, log_factorials
 from suffice.statistics.statistics import FlatCounts
 from suffice.statistics.suppression import Lost, Suppression, without_small
 
@@ -211,7 +211,7 @@ def test_equal_rows_and_configurations_in_words() -> None:
     assert common_variable(one, other).states == ("a", "b", "c")
     first, kind = distinct([np.array([1, 0, 1]), np.array([2.5, 2.5, 2.5])], 3)
     assert (first.tolist(), kind.tolist()) == ([1, 0], [1, 0, 1])
-    assert [same.tolist() for same in alike(np.array([[1, 0], [0, 0], [1, 0]]))] == [[1], [0, 2]]
+    assert [same.tolist() for same in equal_lines(np.array([[1, 0], [0, 0], [1, 0]]))] == [[1], [0, 2]]
 
 
 def test_derived_columns() -> None:

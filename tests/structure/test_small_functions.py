@@ -24,7 +24,7 @@ from suffice.structure.results.order_posterior import effective, r_hat
 from suffice.structure.results.plan import in_words
 from suffice.structure.rules import Rules, ancestors, toggle_parent
 from suffice.structure.scoring.hybrid_scores import most_families
-from suffice.structure.scoring.local_scores import TABLES, about, families_in, in_memory, room_for
+from suffice.structure.scoring.local_scores import TABLES, families_in, fingerprint, in_memory, room_for
 from suffice.structure.scoring.parent_sets import families_of, pieces
 from suffice.structure.scoring.regression_scores import seconds_each
 from suffice.structure.search import problem_of, with_most_parents
@@ -167,8 +167,8 @@ def test_in_memory() -> None:
     assert list(in_memory([3, 1, 2, 9], float, 5)) == [[3, 1], [2], [9]]
 
 
-def test_about() -> None:
-    assert about([(0, ()), (2, (0, 1))]) == [2, 2490138884, 2, 0, 1]
+def test_fingerprint() -> None:
+    assert fingerprint([(0, ()), (2, (0, 1))]) == [2, 2490138884, 2, 0, 1]
 
 
 def test_families_of() -> None:

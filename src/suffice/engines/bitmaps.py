@@ -93,10 +93,10 @@ class Bitmaps:
         together = CountAll(self.layout, tuple(new.values()))
         self._ready |= dict(zip(new, together.split(self._count_step(together)), strict=True))
 
-    def full(self, sets: Sets) -> tuple[Counts, Ints]:
+    def count_full(self, sets: Sets) -> tuple[Counts, Ints]:
         """The tables of these sets of columns, all of the same number, each in the order given: flat counts and offsets."""
         if sets.shape[1] == 1 and self.all_narrow:
-            every, at = self.singles()
+            every, at = self.count_singles()
             tables = [every[at[v] : at[v + 1]] for v in sets[:, 0]]
             return np.concatenate(tables), np.cumsum([0, *map(len, tables)])
         cells = self.cells(sets)
@@ -109,13 +109,13 @@ class Bitmaps:
         offsets = np.concatenate([[0], np.cumsum(cells)])
         tables = [np.zeros(0, np.int32)] * len(sets)
         for chosen in (by_rows, ~by_rows):
-            mine, at = self.full(sets[chosen])
+            mine, at = self.count_full(sets[chosen])
             for i, g in enumerate(np.flatnonzero(chosen)):
                 tables[g] = mine[at[i] : at[i + 1]]
         return np.concatenate(tables), offsets
 
     def full_steps(self, sets: Sets) -> list[BitStep]:
-        """What `full` counts."""
+        """What `count_full` counts."""
         if sets.shape[1] == 1 and self.all_narrow:
             return [] if self._states is not None else [CountStates(self.layout)]
         cells, by_rows = self.cells(sets), self.by_rows(sets, full=True)
@@ -123,14 +123,14 @@ class Bitmaps:
         return [kind(self.layout, TableGroups.of(sets[chosen], cells[chosen])) for chosen, kind in kinds]
 
     def core_step(self, sets: Sets) -> CountTables:
-        """What `core` counts."""
+        """What `count_core` counts."""
         return CountTables(self.layout, TableGroups.of(sets, np.prod(self.sizes[sets] - 1, axis=1)), full=False)
 
     def scan_step(self, sets: Sets) -> ScanTables:
         """What `count_by_scan` counts."""
         return ScanTables(self.layout, TableGroups.of(sets, self.cells(sets)))
 
-    def few(self, q: int, ext: npt.NDArray[np.int32]) -> bool:
+    def is_little_work(self, q: int, ext: npt.NDArray[np.int32]) -> bool:
         """Whether tables of q cells with each of some columns are so little work that one call by one thread does it best."""
         if not self.at_hand or 2 * q > FULL or not self.all_narrow or self.layout.wide:
             return False
@@ -145,11 +145,11 @@ class Bitmaps:
         by_rows = q * 2 > FULL * self.share or not self.narrow[groups.prefix].all() or not self.narrow[ext].all()
         return self._tables(ScanTables(self.layout, groups) if by_rows else CountTables(self.layout, groups))
 
-    def core(self, sets: Sets) -> tuple[Counts, Ints]:
+    def count_core(self, sets: Sets) -> tuple[Counts, Ints]:
         """The core tables of these sets of columns, all of the same number of at least two."""
         return self._tables(self.core_step(sets))
 
-    def singles(self) -> tuple[Counts, Ints]:
+    def count_singles(self) -> tuple[Counts, Ints]:
         """The number of rows of each state of each column: flat counts and offsets."""
         if not self.all_narrow:
             return self.count_by_scan(np.arange(len(self.names), dtype=np.int32)[:, None])

@@ -132,7 +132,7 @@ class Data:
         """Whether the rows have weights that are whole numbers: how many equal rows each stands for."""
         return self.weighted and self.known.whole_weights
 
-    def take(self, names: Iterable[str]) -> Data:
+    def select(self, names: Iterable[str]) -> Data:
         """The same rows with only these columns; the others need not even be read."""
         if isinstance(names, str):
             raise DataError(f"columns are a list of names, [{names!r}], not one name")
@@ -140,7 +140,7 @@ class Data:
         self.engine.check(chosen)
         return Data(self.engine, chosen)
 
-    select = take
+    take = select
 
     def with_variables(self, variables: VariablesLike, unknown: UnknownStates | None = None) -> Data:
         """The same rows, some of their columns declared otherwise; `unknown`: what becomes of states that are not declared."""

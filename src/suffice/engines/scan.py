@@ -169,7 +169,7 @@ def rows_with(x: Any, variables: Mapping[str, Any], word: str) -> Data:
     for name in variables:
         if name not in rows.columns:
             raise DataError(f"the data has no column {name!r}, which the {word} names{nearest(name, rows.columns)}")
-    return rows.with_variables(variables).take(list(variables))
+    return rows.with_variables(variables).select(list(variables))
 
 
 def source_of(x: Any, dialect: Dialect = AS_USUAL) -> Source:

@@ -55,7 +55,7 @@ def variables_with_distributions(families: Any) -> dict[str, Distributed]:
     return {n: f.variable(n) for n, f in named.items() if isinstance(f, ExponentialNode)}
 
 
-def with_chosen(data: C, families: Any) -> C:
+def with_chosen_families(data: C, families: Any) -> C:
     """Rows, or statistics, whose columns are of the families that were chosen for them."""
     numbers, named = variables_with_distributions(families), families if isinstance(families, Mapping) else {}
     if not isinstance(data, Statistics):
@@ -76,7 +76,7 @@ def _of_family(variable: Variable, family: Any) -> Variable:
     return replace(variable, family=family) if isinstance(family, FiniteFamily) and isinstance(variable, Finite) else variable
 
 
-def numbers_of(families: Any, graph: Any) -> list[str]:
+def number_columns(families: Any, graph: Any) -> list[str]:
     """The columns that are numbers, if they may be, however few values they have: parents of a regression, and children that are
     no states."""
     if not isinstance(families, Mapping):
@@ -87,7 +87,7 @@ def numbers_of(families: Any, graph: Any) -> list[str]:
     return list(dict.fromkeys((*parents, *children, *(n for n, f in families.items() if isinstance(f, ExponentialNode)))))
 
 
-def with_types_of(rows: R, families: Mapping[str, Any]) -> R:
+def with_family_types(rows: R, families: Mapping[str, Any]) -> R:
     """The rows, with columns of the families that were chosen, and numbers that are the child of a family of states or of counts
     taken for such, which is said."""
     chosen = {n: f.variable(n) for n, f in families.items() if isinstance(f, ExponentialNode)}
@@ -131,7 +131,7 @@ def for_search(rows: Data, families: Any) -> tuple[Data, dict[str, Any]]:
                     f"{FAMILY} speaks of {column!r}, which is no column of the data{nearest(str(column), rows.columns)}"
                 )
     regressions = regressions_among(named)
-    rows = with_types_of(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), named)
+    rows = with_family_types(rows.with_numbers(n for n, f in regressions.items() if f.kind is not Finite), named)
     schema = rows.schema if named else {}
     checked_families(named, {n: getattr(f, "roles", ()) for n, f in named.items()}, schema)
     for name, family in regressions.items():

@@ -120,7 +120,7 @@ class ReduceRows(Step["_Reduced"]):
         """What reduces rows of these variables, of which those that are no column are hidden; with `whole` none are summed up."""
         finite = tuple(v for v in variables if isinstance(v, Finite))
         reals = {v.name: v for v in variables if not isinstance(v, Finite)}
-        units = Units.of(observed_cells(data.take(reals), tuple(reals)), reals)
+        units = Units.of(observed_cells(data.select(reals), tuple(reals)), reals)
         for name in reals:
             if not units.variance[name] > 0 and name not in units.not_normal:
                 raise DataError(f"all values of {name!r} are the same, and a constant has no density: leave the column out")

@@ -44,7 +44,7 @@ class IncompleteRows:
         """With `whole` no rows are summed up, and all are held: networks with regressions, of which moments do not say all, need
         every row, and pass over them again and again. Numbers that regressions may be of, or have as parents, and counts that may
         have children are `integrated`: where they are missing, points and values stand for them."""
-        self._data, self._seed, self._whole = data.take([n for n in variables if n in data.columns]), seed, whole
+        self._data, self._seed, self._whole = data.select([n for n in variables if n in data.columns]), seed, whole
         self.variables, self._integrated = variables, tuple(integrated)
         self._step = ReduceRows.over(tuple(variables.values()), self._data, whole=whole)
         lacking = any(v.name not in data.columns or data.missing[v.name] for v in self._step.variables)

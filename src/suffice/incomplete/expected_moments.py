@@ -139,7 +139,7 @@ class ExpectedMoments:
         parts = (Block({n: c[some] for n, c in self._columns.items()}, self.p[some], i) for i, some in cuts)
         return reduce(add_up, map(step.of, parts))
 
-    def take(self, names: Iterable[str]) -> ExpectedMoments:
+    def select(self, names: Iterable[str]) -> ExpectedMoments:
         """The same: completed rows are in memory, and a step looks at what it needs."""
         return self
 

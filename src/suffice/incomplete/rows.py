@@ -29,7 +29,7 @@ from suffice.basis.arrays import Bools
 from suffice.errors import ModelError, TooLarge
 from suffice.numerics.inference.finite.logs import LogFactor, log_factors, log_joint, shares
 from suffice.numerics.inference.finite.network import HINTED, NONE, Array, Ints, Network, Soft
-from suffice.numerics.inference.finite.questions import DONE, IMPOSSIBLE, Codes, in_rows, most_probable, posteriors
+from suffice.numerics.inference.finite.questions import DONE, IMPOSSIBLE, Codes, most_probable, posteriors, row_answers
 from suffice.numerics.inference.numbers.gaussian import GaussianNode
 from suffice.numerics.inference.numbers.hybrid import (
     GaussianBlock,
@@ -39,7 +39,7 @@ from suffice.numerics.inference.numbers.hybrid import (
     condition_block,
     density,
 )
-from suffice.statistics.counts import alike, keys_of
+from suffice.statistics.counts import equal_lines, keys_of
 
 MAX_FACTORS, MAX_PARTS = 32, 2**16
 """Networks with more factors with zeros, or with factors of which there are more parts than this, are not looked at."""
@@ -127,7 +127,7 @@ def marginals_in_rows(network: Network, codes: Ints) -> Array:
     seen = np.ascontiguousarray(codes, np.int32)
     if not len(seen):
         return np.zeros((0, int(network.starts[-1])))
-    out, log_prob, status = in_rows(network, (), network.all_factors, seen, network.tables[None], network.starts)
+    out, log_prob, status = row_answers(network, (), network.all_factors, seen, network.tables[None], network.starts)
     out[log_prob == -np.inf] = np.nan
     for r in np.flatnonzero((status != DONE) & (status != IMPOSSIBLE)):
         for v in np.flatnonzero(seen[r] == HINTED):
@@ -228,7 +228,7 @@ def shared_blocks(nodes: Sequence[GaussianNode], reals: Array, target: int | Non
             rows = np.flatnonzero(having(first))
             members = labels[:, rows] == first
             observed = members & seen[:, rows]
-            for same in alike(np.concatenate([members, observed]).T):
+            for same in equal_lines(np.concatenate([members, observed]).T):
                 inside, known = np.flatnonzero(members[:, same[0]]), np.flatnonzero(observed[:, same[0]])
                 yield block_of(nodes, inside.tolist(), set(known.tolist())), rows[same]
 
@@ -288,7 +288,7 @@ class Densities:
         """p(target | row) of a finite target."""
         self.gather_all()
         result = np.empty((self.rows.n_rows, int(self.hybrid.network.sizes[target])))
-        for same in alike(self.rows.codes != NONE):
+        for same in equal_lines(self.rows.codes != NONE):
             result[same] = self.weights((target,), same)
         return result
 
@@ -316,7 +316,7 @@ class Densities:
             still_open |= touched
         closed = np.flatnonzero(~still_open)
         result[closed, 0] = log_probs(self.hybrid.network, self.rows.codes[closed]) + sum(f.values for f in self.at(closed))
-        for same in alike(self.rows.codes[still_open] != NONE):
+        for same in equal_lines(self.rows.codes[still_open] != NONE):
             some = np.flatnonzero(still_open)[same]
             result[some, 0] = self.logs((), some)
         return result
@@ -333,7 +333,7 @@ class Densities:
         hybrid, found, finite = self.hybrid, [], list(block.finite)
         parents = {p for m in block.members for p in hybrid.nodes[m].real_parents}
         shown = [*block.observed, *(parents - set(block.members))]
-        for same in alike(self.rows.codes[rows][:, finite]):
+        for same in equal_lines(self.rows.codes[rows][:, finite]):
             some = rows[same]
             scope = tuple(v for v in finite if self.rows.codes[some[0], v] == NONE)
             if target is None and not scope and not constants and hybrid.complete:
@@ -379,7 +379,7 @@ class Densities:
         for scope, parts in by_scope.items():
             same, mean, variance = (np.concatenate(column) for column in list(zip(*parts, strict=True))[1:])
             weights = np.empty(mean.shape)
-            for part in alike(self.rows.codes[same] != NONE):
+            for part in equal_lines(self.rows.codes[same] != NONE):
                 weights[part] = self.weights(scope, same[part]).reshape(len(part), -1)
             wrong = (weights > 0) & ~np.isfinite(variance)
             if finite and wrong.any():

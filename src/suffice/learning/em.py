@@ -25,16 +25,17 @@ from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_
 from suffice.families.design import terms
 from suffice.families.protocol.family import Estimate
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
-from suffice.learning.incomplete.climb import OLD, Climb, EmMethod, best_first, em_method_of, evaluate, from_starts
+from suffice.learning.incomplete.climb import OLD, Climb, EmMethod, best_first, climb_from_starts, em_method_of, evaluate
 from suffice.learning.incomplete.coordinates import doubts
 from suffice.learning.incomplete.em_run import EmPlan, covariance_at
 from suffice.learning.incomplete.em_run import EmRun as EmRun
 from suffice.learning.incomplete.em_run import Optimum as Optimum
 from suffice.learning.incomplete.em_run import spread as spread
+from suffice.learning.incomplete.mechanism import with_mechanism
 from suffice.learning.incomplete.objective import read_fixed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
 from suffice.learning.incomplete.starts import FEW, nearest_pairs, profiles
-from suffice.learning.incomplete.task import of_sequences, with_mechanism
+from suffice.learning.incomplete.task import is_of_sequences
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import conventions_in_words
 from suffice.models.parts.sharing import shared_in_words
@@ -157,7 +158,7 @@ def em(
     `shared` ties nodes as in `fit`: the M-step adds what is expected of them. `first` says how sequences begin, as in `fit`.
 
     Intervals of answers, `run.model.query("x", interval=0.95)`, come from the observed information at the estimates: two E-steps
-    for each parameter, and a covariance of 8 n² bytes for n that hang together. It is found when the first interval is asked for,
+    for each parameter, and a covariance of 8 n² bytes for n that are connected. It is found when the first interval is asked for,
     from the reduced rows, which the network keeps in memory until then. `information=True` finds it now, so that files and
     pickles have it; `False` keeps neither rows nor information.
 
@@ -178,12 +179,12 @@ def em(
     if not isinstance(information, (bool, type(None))):
         raise FitError(f"information is True, False or left out, not {information!r}")
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
-    if missing_depends_on is not None and not of_sequences(dag, data):
+    if missing_depends_on is not None and not is_of_sequences(dag, data):
         shared = getattr(dag, "shared", ()) if shared is None else shared
         dag, data, families = with_mechanism(dag, data, missing_depends_on, hidden, families)
     how: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families, "start": start, "threads": budget.threads}
     how["room"] = budget.room
-    if of_sequences(dag, data):
+    if is_of_sequences(dag, data):
         refuse_shared(shared)
         if missing_depends_on is not None:
             raise FitError(f"{argument('missing_depends_on')} is for networks of rows, not for sequences")
@@ -198,8 +199,8 @@ def em(
             refuse_first(first)
         problem = problem_of(dag, data, hidden=hidden, shared=shared, **how)
     if fixed:
-        problem = _holding(problem, fixed, start)
-    shown = budget.watch("EM")
+        problem = _with_fixed(problem, fixed, start)
+    progress = budget.watch("EM")
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     if dry_run:
         return EmPlan.of(problem, n, max_iter)
@@ -208,25 +209,25 @@ def em(
         asked |= {"start": None if start is None else {node: start[node] for node in start}, "seed": seed, "tol": tol}
         asked |= {"max_iter": max_iter, "fixed": fixed, "families": families, "shared": shared, "first": first}
         asked |= {"method": method, "missing_depends_on": missing_depends_on}
-        shown.memory = checkpoint_of(budget.checkpoint, "em", problem.rows, asked)
-    with shown.memory:
-        climbs, stopped = from_starts(
-            problem.beginnings(start, n, seed),
+        progress.memory = checkpoint_of(budget.checkpoint, "em", problem.rows, asked)
+    with progress.memory:
+        climbs, stopped = climb_from_starts(
+            problem.starting_points(start, n, seed),
             n,
-            shown,
-            lambda theta: Climb(problem, evaluate(problem, theta)),
-            lambda i, way: way.run(tol, max_iter, partial(_watch, shown, i, n, tol, max_iter), method),
+            progress,
+            partial(Climb.at, problem),
+            lambda i, way: way.run(tol, max_iter, partial(_watch, progress, i, n, tol, max_iter), method),
         )
         run = run_of(problem, climbs, n, stopped, tol)
         if information is not False:  # intervals of answers: found now, or when it is first asked for
             model = run.model.with_covariance(partial(covariance_at, problem, run.point.parameters))
             run = replace(run, model=model.with_covariance(model.parameter_covariance) if information else model)
         if not stopped:
-            shown.memory.finish()
+            progress.memory.finish()
     return run
 
 
-def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | None) -> ParameterProblem:
+def _with_fixed(problem: ParameterProblem, said: Any, start: BayesNet | Chain | None) -> ParameterProblem:
     """The problem in which the distributions of some nodes, or single entries of Gaussians, are those of the start."""
     tied = {node for tie in problem.ties for node in tie.nodes}
     fixed, entries = read_fixed(said, problem.nodes)
@@ -243,7 +244,7 @@ def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | Non
         if name not in problem.variables:
             raise FitError(f"fixed names {name!r}, which is not in the graph{nearest(str(name), problem.variables)}")
     for name in entries:
-        if problem.said[name] is not None:
+        if problem.imagined[name] is not None:
             raise FitError(f"fixed names single entries of {name!r}, and the prior speaks of all of them: leave one of them out")
     if not (fixed or entries) or start is None:
         return problem
@@ -254,6 +255,7 @@ def _holding(problem: ParameterProblem, said: Any, start: BayesNet | Chain | Non
 
 
 def checked_numbers(tol: Any, max_iter: Any, seed: Any, starts: Any) -> tuple[float, int, int, int | None]:
+    """The numbers that say how EM climbs; what is out of bounds is refused."""
     try:
         checked = float(tol)
     except (TypeError, ValueError):

@@ -13,21 +13,21 @@ from suffice.errors import ArgumentError, FitError, MissingCells, listing, note
 from suffice.errors.remedies import Remedy, argument
 from suffice.families import checked_estimate, family_of
 from suffice.families.gathering import gather
-from suffice.families.named_families import as_families, checked_families, families_of, with_chosen
+from suffice.families.named_families import as_families, checked_families, families_of, with_chosen_families
 from suffice.families.priors.priors import as_prior
-from suffice.families.protocol.family import Cpd, Estimate
+from suffice.families.protocol.family import Estimate
 from suffice.graphs import Dag
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.complete.chain_fit import fit_chain, model_by_em
-from suffice.learning.complete.irls import fit_regression, fitted_regressions, from_tables
+from suffice.learning.complete.irls import fit_regressions, from_tables
 from suffice.learning.complete.plates import Plate
 from suffice.learning.conditional.discriminative import fit_to_target
 from suffice.learning.crf.fit import fit_linear_chain
 from suffice.learning.graph_score import agreed_statistics
-from suffice.learning.incomplete.task import Task, graph_and_ties, of_sequences, task_of
+from suffice.learning.incomplete.task import Task, graph_and_ties, is_of_sequences, task_of
 from suffice.learning.principles import CHAIN, NETWORK, TEMPLATE, prior_of
 from suffice.learning.undirected.fit import fit_undirected, refuse_directed, refuse_undirected
-from suffice.models.estimated import estimate_network, replace_cpds
+from suffice.models.estimation import estimate_network, replace_cpds
 from suffice.models.linear_chain.windows import LinearChain
 from suffice.models.networks import BayesNet
 from suffice.models.parts.sharing import Tie, agreeing, check_families
@@ -247,14 +247,14 @@ def fit(
         return fit_undirected(dag, data, **chosen, budget=budget)
     model: Any = dag  # what is left has to make a Template or a Dag, or is refused by it
     source: Any = data
-    slices = of_sequences(dag, data)
+    in_steps = is_of_sequences(dag, data)
     if objective is not None:
-        (TEMPLATE if slices else NETWORK).check(objective)
+        (TEMPLATE if in_steps else NETWORK).check(objective)
     if method is not None or base is not None:
         refuse_undirected(method=method, base=base)
     prior = prior if objective is None else prior_of(objective, prior)
     asked: dict[str, Any] = {"prior": prior, "estimate": estimate, "families": families}
-    if missing_depends_on is not None and (slices or not isinstance(objective, (Likelihood, Bayes, type(None)))):
+    if missing_depends_on is not None and (in_steps or not isinstance(objective, (Likelihood, Bayes, type(None)))):
         raise FitError(f"{argument('missing_depends_on')} is for networks of rows that are fitted by likelihood, or with a prior")
     if not isinstance(objective, (Likelihood, Bayes, type(None))):
         refuse_first(first)
@@ -264,7 +264,7 @@ def fit(
             f"{argument('penalty')} is for weights: of undirected models, of {Remedy('a LinearChain', 'labels')}, or under "
             f"{Remedy('objective=Conditional(y) or Margin(y)', '--objective conditional:NAME or margin:NAME')}"
         )
-    if slices:
+    if in_steps:
         refuse_shared(shared)
         chain = fit_chain(dag, data, first=first, **asked, **limits)
         if chain.incomplete and any(source.missing.get(n, 0) for n in chain.variables):
@@ -307,14 +307,14 @@ def fit_network(
     if "memory_limit" in climbing:
         _check_size(graph_and_ties(dag, shared)[0], rows, climbing["memory_limit"])
     if families:
-        return _with_regressions(dag, rows, prior, how, families, shared, **climbing)
+        return _fit_with_regressions(dag, rows, prior, how, families, shared, **climbing)
     graph, ties = graph_and_ties(dag, shared)
     try:
         seen = dag.summary(rows) if isinstance(dag, BayesNet) else gather(rows, dag)
     except MissingCells:
         return model_by_em(BayesNet, dag, rows, watch, **asked)
     seen = agreeing(seen, dag.alike) if isinstance(dag, Plate) else seen
-    return estimate_network(BayesNet, graph, seen, as_prior(prior), how, shared=[tie.nodes for tie in ties])
+    return estimate_network(BayesNet, graph, seen, as_prior(prior), how, ties=ties)
 
 
 def _check_size(graph: Dag, rows: Any, limit: int | str | None) -> None:
@@ -332,7 +332,7 @@ def _refuse_limits(given: Mapping[str, Any], what: str, known: Sequence[str]) ->
             raise ArgumentError(f"the fit of {what} takes no {name}=: its limits are {listing(known, style='str')}")
 
 
-def _with_regressions(
+def _fit_with_regressions(
     dag: Any, data: Any, prior: Any, how: Estimate, families: Mapping[str, Any], shared: Any, **climbing: Any
 ) -> BayesNet:
     """Nodes with families of their own are fitted from the rows, the others from statistics, or by EM with these options."""
@@ -345,11 +345,8 @@ def _with_regressions(
     chosen = {n: families.get(n) or family_of(*node) for n, node in nodes.items()}
     statistics = task.rows.gather([family.needs(*nodes[n]) for n, family in chosen.items()])
     iterative = {n: f for n, f in chosen.items() if f.iterative}
-    ready: dict[str, Cpd] = fitted_regressions(nodes, iterative, task.rows, task.ties) if task.ties else {}
-    for name, family in iterative.items():
-        if name not in ready:
-            ready[name] = fit_regression(*nodes[name], task.rows, family)
-    return estimate_network(BayesNet, task.dag, statistics, task.prior, how, ready=ready, shared=[tie.nodes for tie in task.ties])
+    ready = fit_regressions(nodes, iterative, task.rows, task.ties)
+    return estimate_network(BayesNet, task.dag, statistics, task.prior, how, ready=ready, ties=task.ties)
 
 
 def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, Any]) -> BayesNet:
@@ -366,7 +363,7 @@ def _beside_incomplete(dag: Any, data: Any, task: Task, options: Mapping[str, An
     left = [tie.nodes for tie in task.ties if tie not in ties]
     bn = model_by_em(BayesNet, cut, task.rows, families=rest, **{**options, "shared": left})
     nodes = {n: (task.variables[n], [task.variables[p] for p in task.dag.parents(n)]) for n in whole}
-    return replace_cpds(bn, task.dag, fitted_regressions(nodes, whole, task.rows, ties), ties)
+    return replace_cpds(bn, task.dag, fit_regressions(nodes, whole, task.rows, ties), ties)
 
 
 def _tabled_regressions(
@@ -374,7 +371,7 @@ def _tabled_regressions(
 ) -> BayesNet:
     """The same from statistics, which know all about regressions of finite variables on finite variables."""
     graph, ties = graph_and_ties(dag, shared)
-    seen = agreed_statistics(dag, graph, with_chosen(seen, families), ties)
+    seen = agreed_statistics(dag, graph, with_chosen_families(seen, families), ties)
     variables = seen.variables
     checked_families(families, {n: graph.parents(n) for n in graph.nodes}, variables)
     check_families(ties, families)
@@ -383,4 +380,4 @@ def _tabled_regressions(
     alone = [Tie(((n, *graph.parents(n)),)) for n in nodes if not any(n in tie.nodes for tie in ties)]
     for tie in (*alone, *(tie for tie in ties if tie.nodes[0] in nodes)):
         ready |= from_tables(tie, nodes, families[tie.nodes[0]], seen)
-    return estimate_network(BayesNet, graph, seen, prior, how, ready=ready, shared=[tie.nodes for tie in ties])
+    return estimate_network(BayesNet, graph, seen, prior, how, ready=ready, ties=ties)

@@ -23,11 +23,11 @@ from suffice.families.protocol.family import Estimate
 from suffice.learning.chains.chain_problem import chain_problem_of
 from suffice.learning.chains.chain_task import refuse_first
 from suffice.learning.em import checked_numbers
-from suffice.learning.incomplete.climb import Point, Way, best_first, evaluate, from_starts
+from suffice.learning.incomplete.climb import Point, Way, best_first, climb_from_starts, evaluate
 from suffice.learning.incomplete.coordinates import Atlas
 from suffice.learning.incomplete.objective import Collapsed
 from suffice.learning.incomplete.problem import ParameterProblem, problem_of
-from suffice.learning.incomplete.task import of_sequences
+from suffice.learning.incomplete.task import is_of_sequences
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import conventions_in_words
 from suffice.statistics.counts import describe
@@ -283,7 +283,7 @@ def gradient(
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
     how: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "start": start, "threads": budget.threads}
     how["room"] = budget.room
-    if of_sequences(dag, data):
+    if is_of_sequences(dag, data):
         problem: ParameterProblem = chain_problem_of(dag, data, first=first, **how)
     else:
         refuse_first(first)
@@ -300,7 +300,7 @@ def gradient(
             chosen.climb(ascent)
         _refuse_collapse(ascent)  # once more: it may have had all its iterations on the way down
 
-    ascents, stopped = from_starts(problem.beginnings(start, n, seed), n, watch, begin, climb)
+    ascents, stopped = climb_from_starts(problem.starting_points(start, n, seed), n, watch, begin, climb)
     if stopped:
         note("gradient ascent was stopped before its end; this is the best so far")
     best = best_first(ascents, n)[0]

@@ -21,7 +21,7 @@ from suffice.errors import DataError, FitError, MissingCells, ModelError, Statis
 from suffice.errors.remedies import BY_BIC, WITH_BINS
 from suffice.families import family_of, regressions_among
 from suffice.families.gathering import gather
-from suffice.families.named_families import checked_families, families_of, numbers_of, with_chosen
+from suffice.families.named_families import checked_families, families_of, number_columns, with_chosen_families
 from suffice.families.priors.empirical_bayes import EmpiricalBayes
 from suffice.families.priors.priors import Several, as_prior
 from suffice.families.protocol.family import Cpd, Mean
@@ -29,14 +29,14 @@ from suffice.families.regressions.regression_suprema import Supremum, supremum_o
 from suffice.graphs import Dag
 from suffice.learning.chains.chain_task import refuse_shared
 from suffice.learning.complete.chain_fit import score_chain
-from suffice.learning.complete.irls import fitted_regressions
+from suffice.learning.complete.irls import fit_regressions
 from suffice.learning.complete.plates import Plate
-from suffice.learning.incomplete.task import graph_and_ties, of_sequences
+from suffice.learning.incomplete.task import graph_and_ties, is_of_sequences
 from suffice.learning.undirected.fit import refuse_directed, score_undirected
 from suffice.models.divergence import entropy_of_rows, entropy_of_weights
-from suffice.models.estimated import estimate_network, free_nodes
+from suffice.models.estimation import estimate_network, free_nodes
 from suffice.models.networks import BayesNet
-from suffice.models.parts.sharing import Tie, agreeing, alike, check_families, pool_statistics, tied_prior
+from suffice.models.parts.sharing import Tie, agreeing, check_families, pool_statistics, tied_prior, variables_of_one_shape
 from suffice.models.questions.expected import Expected, NoEntropy, closed_form, entropy_terms
 from suffice.models.undirected.features import is_undirected
 from suffice.objectives.scores import BIC, Evidence, local_score
@@ -97,7 +97,7 @@ def score(
     if is_undirected(dag):
         refuse_directed(families=families, shared=shared, by_node=by_node or None)
         return score_undirected(dag, data, chosen)
-    if of_sequences(dag, data):
+    if is_of_sequences(dag, data):
         refuse_shared(shared)
         return score_chain(dag, data, chosen, by_node=by_node)
     graph, ties = graph_and_ties(dag, shared)  # what is left has to make a Dag, or is refused by it
@@ -132,7 +132,7 @@ def _as_chosen(data: Any, families: Mapping[str, Any] | None) -> Any:
     """Rows, or statistics, whose columns are of the families that were chosen for them."""
     if not families:
         return data
-    return with_chosen(data, families) if isinstance(data, Statistics) else with_chosen(scan(data), families)
+    return with_chosen_families(data, families) if isinstance(data, Statistics) else with_chosen_families(scan(data), families)
 
 
 def _beside_regressions(
@@ -146,13 +146,13 @@ def _beside_regressions(
     if isinstance(dag, BayesNet):
         rows = dag.rows(data)
     else:
-        rows = with_chosen(scan(data).with_numbers(numbers_of(families, graph)), families)
+        rows = with_chosen_families(scan(data).with_numbers(number_columns(families, graph)), families)
     for node in graph.nodes:
         if node not in rows.columns:
             raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
-    rows = rows.take(graph.nodes)
+    rows = rows.select(graph.nodes)
     rows.require_complete(graph.nodes)
-    rows = rows.with_variables(alike(ties, rows.schema))
+    rows = rows.with_variables(variables_of_one_shape(ties, rows.schema))
     variables = rows.schema
     checked_families(families, {n: graph.parents(n) for n in graph.nodes}, variables)
     check_families(ties, families)
@@ -166,7 +166,7 @@ def _beside_regressions(
             raise FitError(f"{tied[0].nodes[0]!r} is a tied regression, whose evidence is not known: score it with {BY_BIC}")
         found = {n: supremum_of(rows, family, *nodes[n]) for n, family in iterative.items()}
     else:
-        found = {n: Supremum.of(cpd) for n, cpd in fitted_regressions(nodes, iterative, rows, ties).items()}
+        found = {n: Supremum.of(cpd) for n, cpd in fit_regressions(nodes, iterative, rows, ties).items()}
     own = {n: chosen.of_regression(family, *nodes[n], found[n], rows.weight) for n, family in iterative.items()}
     for tie in tied:  # parameters of all of them are paid for once
         price = sum(found[n].log_likelihood - own[n] for n in tie.nodes[1:])

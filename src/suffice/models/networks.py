@@ -109,7 +109,7 @@ class BayesNet(RowAnswering, PicturedTable):
         >>> bn.update({"x": ["b", "b"]}, decay=0.5)["x"].probs.round(4)
         array([0.1667, 0.8333])
         """
-        from suffice.models.estimated import update_network
+        from suffice.models.estimation import update_network
 
         return update_network(self, more, decay)
 

@@ -69,7 +69,7 @@ def calibration(network: BayesNet | MarkovNet, data: RowsLike, target: str, *, b
     if target not in rows.columns:
         raise DataError(f"the data has no column {target!r}, which is to be predicted{nearest(target, rows.columns)}")
     known = {n: v for n, v in network.variables.items() if n in rows.columns}
-    some = rows.take(list(known)).with_variables(known)
+    some = rows.select(list(known)).with_variables(known)
     some.require_complete([target])
     different = some.distinct()
     frame_of_probs = network.predict_proba(some.of_rows(different), target)

@@ -53,7 +53,7 @@ from suffice.learning.incomplete.climb import Climb
 from suffice.learning.latent.mixture_normals import JointPart, SeparatePart, imagined_moments
 from suffice.learning.latent.mixture_parts import CollapsedClass
 from suffice.learning.latent.mixture_setup import Diagonal, Full, Kind, MixtureRows, checked_kind
-from suffice.models.estimated import estimate_network
+from suffice.models.estimation import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.numerics.exponential.normals.lines import COLLINEAR, regress, too_large
 from suffice.statistics import Counts, Moments, Request, Statistics
@@ -170,12 +170,12 @@ def check_labelled(data: Any, target: Any, features: Iterable[str] | None, varia
     rows = data if isinstance(data, Statistics) else scan(data, variables)
     names = _features(target, features, rows.variables if isinstance(rows, Statistics) else rows.columns)
     if isinstance(rows, Data):
-        rows = rows.take([target, *names])
+        rows = rows.select([target, *names])
         if features is None and (ids := [n for n in rows.identifiers if n != target]):
             what = "identifies rows, with nearly as many states as there are rows, and is left out; name it in features="
             note(f"{listing(ids)} {what}")
             names = [n for n in names if n not in ids]
-            rows = rows.take([target, *names])
+            rows = rows.select([target, *names])
     if not names:
         raise DataError(f"there is no column besides {target!r} to tell its classes apart by")
     empty = [n for n in (target, *names) if rows.missing[n] == rows.n_rows] if isinstance(rows, Data) and rows.n_rows else []
@@ -366,7 +366,7 @@ def from_incomplete(known: Labelled, kind: Kind, prior: Prior | None, how: Estim
     """The network that EM finds from the classes' own rows."""
     assert isinstance(known.rows, Data)
     name = known.target.name
-    made = MixtureRows.of(known.rows.take(known.names)).mixture(known.target, kind, prior, how)
+    made = MixtureRows.of(known.rows.select(known.names)).mixture(known.target, kind, prior, how)
     mixture = replace(made, components=replace(made.components, data=known.rows, label=name))
     counts = known.rows.fold(_ClassShares(name, np.zeros(known.target.n_states)).count_classes)
     try:

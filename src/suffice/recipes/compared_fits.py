@@ -160,7 +160,7 @@ def _checked_target(rows: Any, fits: Fits, target: str | None) -> str:
 def _of_rows(name: str, model: Any, test: Any, target: str, seconds: float) -> HeldOutScores:
     if not hasattr(model, "predict_proba") or target not in getattr(model, "variables", ()):
         raise FitError(f"{name!r} gives a {type(model).__name__}, which does not predict {target!r}")
-    some = test.take([n for n in test.columns if n in model.variables])
+    some = test.select([n for n in test.columns if n in model.variables])
     rows = some.distinct()
     probs = model.predict_proba(some.of_rows(rows), target)
     own: Any = test.schema[target]

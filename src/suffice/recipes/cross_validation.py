@@ -329,7 +329,7 @@ def _rows(
         names = sorted(n for n in every.columns if n not in every.identifiers)
     else:  # those that would be searched
         names = problem_of(data, score, constraints, **asked).names
-    rows = every.take(names)
+    rows = every.select(names)
     check_folds(rows, folds)
     return rows, dag
 

@@ -135,7 +135,7 @@ def bootstrap(
             )
         some, asked["families"] = for_search(some, families)
         names, steps = tuple(sorted(n for n in some.columns if n not in some.identifiers)), None
-        rows = some.take(names)
+        rows = some.select(names)
     else:
         problem = problem_of(given, score, constraints, budget, seed=seed, method=method, families=families)
         if dry_run:  # n searches and as many samples of the rows, one of which is held, a byte a cell
@@ -148,7 +148,7 @@ def bootstrap(
             raise DataError(
                 "a bootstrap draws whole sequences, and there is but one; cut it into pieces that may count as independent"
             )
-        rows = given.sequences if isinstance(given, StepWindow) else problem.data.take(names)  # type: ignore[union-attr]
+        rows = given.sequences if isinstance(given, StepWindow) else problem.data.select(names)  # type: ignore[union-attr]
         asked["families"] = problem.families
     counts, n_done = np.zeros((len(names), len(names))), 0
     what: dict[str, Any] = {"method": method, "n": n, "score": score, "constraints": constraints, "lags": lags}

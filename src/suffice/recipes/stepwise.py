@@ -32,7 +32,7 @@ from suffice.models.undirected.features import undirected_model
 from suffice.models.undirected.log_linear import LogLinear, Names, maximal
 from suffice.objectives.scores import AIC, BIC, LogLikelihood
 from suffice.statistics import Request, Statistics
-from suffice.structure.problem import Problem, check_able, check_number
+from suffice.structure.problem import Problem, check_has, check_number
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.scoring.parent_sets import TIE
 from suffice.structure.undirected.graph_method import GraphMethod
@@ -143,7 +143,7 @@ class Stepwise(GraphMethod):
     start: Any = None
 
     def __post_init__(self) -> None:
-        check_able(self.direction, "from_all", "a direction is Forward(), Backward() or Both()")
+        check_has(self.direction, "from_all", "a direction is Forward(), Backward() or Both()")
         if self.score is not None:
             _check_score(self.score)
         check_number("max_order", self.max_order, 1, optional=True)

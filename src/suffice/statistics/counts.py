@@ -127,7 +127,7 @@ def distinct(columns: Iterable[npt.NDArray[Any]], n_rows: int) -> tuple[npt.NDAr
     return first, inverse
 
 
-def alike(lines: npt.NDArray[Any]) -> Iterator[Ints]:
+def equal_lines(lines: npt.NDArray[Any]) -> Iterator[Ints]:
     """The numbers of the lines that are equal, group by group."""
     if not len(lines) or (lines == lines[0]).all():  # most often there is nothing to sort
         yield from [np.arange(len(lines))] if len(lines) else []

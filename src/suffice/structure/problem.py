@@ -199,8 +199,8 @@ def check_number(name: str, value: object, least: int, *, optional: bool = False
         raise FitError(f"{name} must be a whole number of at least {least}, not {value!r}")
 
 
-def check_able(value: Any, able: str, what: str) -> Any:
-    """An object that can do what it is for."""
-    if isinstance(value, type) or not hasattr(value, able):
+def check_has(value: Any, member: str, what: str) -> Any:
+    """The value, an object with this member; a class, or what lacks it, is refused by saying what is expected."""
+    if isinstance(value, type) or not hasattr(value, member):
         raise FitError(f"{what}, not {value!r}")
     return value

@@ -24,7 +24,7 @@ from suffice.objectives.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints import Constraints, Require
 from suffice.structure.methods.orders import USUAL
-from suffice.structure.problem import Method, Outcome, Problem, check_able, is_directed
+from suffice.structure.problem import Method, Outcome, Problem, check_has, is_directed
 from suffice.structure.results.explanations import model_limit
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import FoundGraph
@@ -122,7 +122,7 @@ def search(
     >>> search(sequences({"x": list("uuuuuuvvvvvv") * 9})).template.edges
     (('x[-1]', 'x'),)
     """
-    chosen: Method = check_able(USUAL if method is None else method, "run", METHODS)
+    chosen: Method = check_has(USUAL if method is None else method, "run", METHODS)
     _, budget = options_of("search", limits, Limits)
     rows: Any = StepWindow.of(data, lags) if isinstance(data, Sequences) or lags is not None else data
     name = type(chosen).__name__
@@ -139,13 +139,13 @@ def search(
     if not of_states and is_directed(chosen) and (limit := model_limit(problem.variables, problem.families)):
         note(limit)
 
-    def ask(place: StepWindow) -> Found:
+    def search_window(place: StepWindow) -> Found:
         there = problem_of(place, score, constraints, budget.remaining(problem.progress), seed=seed)
         there.progress.memory = problem.progress.memory
         there_chosen: Any = chosen
         if getattr(chosen, "start", None) is not None:  # of fewer columns: where to start was said for all of them
             there_chosen = replace(there_chosen, start=None)
-        found: Found = found_by(*with_most_parents(there_chosen, there))
+        found: Found = run_method(*with_most_parents(there_chosen, there))
         return found
 
     if budget.checkpoint is not None:
@@ -153,11 +153,11 @@ def search(
         asked |= {"seed": seed, "memory_limit": budget.memory_limit}
         problem.progress.memory = checkpoint_of(budget.checkpoint, "search", problem.data, asked)
     with problem.progress.memory:
-        found: Found | FoundGraph = found_by(chosen, problem)
+        found: Found | FoundGraph = run_method(chosen, problem)
         if isinstance(found, Found):
             for remark in found.remarks_with_remedies if problem.families else ():
                 note(remark)
-            found = with_first_steps(found, rows, ask) if isinstance(data, Sequences) else found
+            found = with_first_steps(found, rows, search_window) if isinstance(data, Sequences) else found
         if found.finished and budget.checkpoint is not None:
             problem.progress.memory.finish()
     return found
@@ -211,13 +211,13 @@ def tell_of_few_rows(method: Method, problem: Problem) -> None:
         )
 
 
-def found_by(method: Method, problem: Problem) -> Any:
+def run_method(method: Method, problem: Problem) -> Any:
     """What a method finds; the best so far where a limit or Ctrl-C stops it."""
     if problem.memory_limit is not None:
         check(Plan.of(problem, method), problem.memory_limit)
     finished, time_limit = True, problem.progress.time_limit
     try:
-        outcome = searcher(method, problem).run(problem)
+        outcome = method_to_run(method, problem).run(problem)
     except (OutOfTime, KeyboardInterrupt) as stop:
         if problem.progress.best is None:
             if isinstance(stop, KeyboardInterrupt):
@@ -292,13 +292,13 @@ def problem_of(
         rules = Rules.of_kinds(*kinds) if constraints is None else constraints.rules(*kinds)
     else:
         rules = method.rules(constraints or Constraints(), variables)
-    asked = check_able(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES)
+    asked = check_has(BIC() if score is None else score, "of_regression" if regressions else "local", SCORES)
     rules = replace(rules, names=tuple(v.name for v in variables))
     limits = budget.threads, None if budget.memory_limit is None else float(bytes_of(budget.memory_limit)), budget.watch(what)
     return Problem(rows, variables, asked, rules, seed, *limits, constraints, lags, regressions)
 
 
-def searcher(method: Method, problem: Problem) -> Method | Branching:
+def method_to_run(method: Method, problem: Problem) -> Method | Branching:
     """What is run: the method, or one that keeps constraints that are about more than single edges by running it many times."""
     known = problem.constraints
     if known is None or not (known.adjacent or known.not_ancestor) or not is_directed(method):

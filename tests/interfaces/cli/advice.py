@@ -617,10 +617,10 @@ NOT_TAKEN: dict[str, tuple[str, ...]] = {
         "incomplete/chains/linear_rows.py: …: a sequence shows",
         "incomplete/chains/linear_states.py: …: … begins",
         "learning/chains/chain_problem.py: … of … is fitted",
-        "learning/incomplete/task.py: whether … is missing depends on itself",
+        "learning/incomplete/mechanism.py: whether … is missing depends on itself",
         "models/chains/chain_forecast.py: … has",
         "models/chains/chain_parts.py: … is of real",
-        "models/estimated.py: the parameters",
+        "models/estimation.py: the parameters",
         "models/questions/exact.py: …, or draw p(given)",
     ),
     "is of families that other packages bring: tests/house/test_plugins.py": (

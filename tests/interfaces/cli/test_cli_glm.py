@@ -12,7 +12,7 @@ import pytest
 
 import suffice as sf
 from suffice.families.regressions.logistic import ProportionalOdds
-from suffice.interfaces.cli.inputs import declared_by, families_of
+from suffice.interfaces.cli.inputs import declared_by, read_families
 
 GRAPH = "age -> ill; sex -> ill; ill -> visits; age -> visits; log_time -> visits; age -> cost; dose -> dead; n -> dead"
 WORDS = ["ill=logistic:0.5", "visits=poisson,offset=log_time", "cost=gamma-log", "dead=binomial,trials=n"]
@@ -152,13 +152,13 @@ def test_a_family_says_what_its_column_is(run: Any, rows: Any) -> None:
 
 
 def test_words_of_families() -> None:
-    found = families_of(["y=Probit:2", "n=negative-binomial,offset=t", 'k=binomial,"trials=n, of k"'])
+    found = read_families(["y=Probit:2", "n=negative-binomial,offset=t", 'k=binomial,"trials=n, of k"'])
     assert found == {
         "y": sf.regressions.Probit(2.0),
         "n": sf.regressions.NegativeBinomialLog(offset="t"),
         "k": sf.regressions.BinomialLogit(trials="n, of k"),
     }
-    assert families_of(["pain=ordinal:1"]) == {"pain": ProportionalOdds(1.0)}
+    assert read_families(["pain=ordinal:1"]) == {"pain": ProportionalOdds(1.0)}
     assert declared_by(found, ["y", "n"]) == {"y": sf.Finite, "n": sf.Count("n")}
 
 

@@ -185,7 +185,7 @@ NOT_MET = (
     "missing cells of sequences is not attempted: search(", "this is for rows that do not depend",
     "let 'NAME' be a regression",  # of an explanation, which is an answer and no message
     "BDe needs the network",
-    "a direction is Forward()", "the rule by which", "a penalty is chosen by EBIC",  # check_able says what it was
+    "a direction is Forward()", "the rule by which", "a penalty is chosen by EBIC",  # check_has says what it was
     "Dag('NAME'", "Graph('NAME'", "Following(",  # reprs
     "; after EM, em(...)", "em(template, sequences, hidden", "it with query(", "em(dag, data, hidden",  # words of remedies
 )  # fmt: skip

@@ -16,7 +16,7 @@ from suffice.families.categorical import Table
 from suffice.incomplete.numbers.patterns import connected_sets
 from suffice.incomplete.rows import best, pick_codes, support
 from suffice.learning.incomplete.em_run import n_bytes
-from suffice.learning.incomplete.starts import alike, far_apart, nearest_pairs
+from suffice.learning.incomplete.starts import far_apart, indistinguishable_states, nearest_pairs
 from suffice.numerics.inference.finite.network import Network
 from tests.oracles import with_gaps
 
@@ -333,7 +333,7 @@ def test_rows_lie_far_apart_and_states_are_paired() -> None:
     assert nearest_pairs(np.roll(np.ones((7, 7)) - np.eye(7), 1, axis=1)).tolist() == [1, 2, 3, 4, 5, 6, 0]
     h, x = sf.Finite("h", ["a", "b"]), sf.Finite("x", ["u", "v"])
     cpds = {"h": Table(h, (), [0.5, 0.5]), "x": Table(x, (h,), [[0.3, 0.7], [0.3, 0.7]])}
-    assert alike(sf.Dag("h -> x"), {"h": h, "x": x}, "h", cpds) == [("a", "b")]
+    assert indistinguishable_states(sf.Dag("h -> x"), {"h": h, "x": x}, "h", cpds) == [("a", "b")]
 
 
 def test_missing_variables_that_share_families_hang_together() -> None:

@@ -11,7 +11,7 @@ from scipy import stats
 
 import suffice as sf
 from suffice.errors import FitError, ModelError
-from suffice.models.estimated import networks_at_draws
+from suffice.models.estimation import networks_at_draws
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 
 STATES = np.array(["no", "yes"], dtype=object)

@@ -19,7 +19,7 @@ import pytest
 
 import suffice as sf
 from suffice.errors import SufficeNote
-from suffice.models.estimated import networks_at_draws
+from suffice.models.estimation import networks_at_draws
 from suffice.models.parts.parameter_covariance import ParameterCovariance
 from tests.learning.incomplete.test_em_glm import EVERY, RESPONSES, N, X, Z, gaps, rows_of
 from tests.learning.test_tied_regressions import GRAPH, POISSON_ERRORS, TIE, Y, families, high, rows, two

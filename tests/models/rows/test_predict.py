@@ -292,16 +292,16 @@ def test_no_notes_where_nothing_is_strange(bn, mixed) -> None:
 
 
 def test_a_network_that_is_gone_leaves_no_room_behind() -> None:
-    """Each question's desk takes megabytes: it goes with the network that it is for."""
+    """Each question's workspace takes megabytes: it goes with the network that it is for."""
     x, y = sf.Finite("x", ["no", "yes"]), sf.Finite("y", ["no", "yes"])
     gc.collect()
-    before = len(questions._desks)
+    before = len(questions._workspaces)
     for _ in range(3):
         bn = sf.BayesNet("x -> y", {"x": [0.75, 0.25], "y": [[0.9, 0.1], [0.2, 0.8]]}, variables=[x, y])
         bn.predict_proba({"x": ["yes", None]}, "y")
     del bn
     gc.collect()
-    assert len(questions._desks) <= before
+    assert len(questions._workspaces) <= before
 
 
 def test_rows_that_are_drawn_share_one_pool_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from suffice.incomplete.components import FlatTables, Theta
 from suffice.incomplete.finite import Reduce
 from suffice.numerics.inference.finite.junction_tree import JunctionTree
 from suffice.numerics.inference.finite.network import NONE, Network, arrange, complete_order, greedy_order, part_of
-from suffice.numerics.inference.finite.questions import TOO_LARGE, in_rows
+from suffice.numerics.inference.finite.questions import TOO_LARGE, row_answers
 
 BINARY = "variable {} {{ type discrete [2] {{ a, b }}; }}\n"
 
@@ -75,7 +75,7 @@ def test_more_cells_than_floats_count() -> None:
         assert sorted(found.order) == list(range(26))
         assert 1e299 < found.cells < np.inf
     seen = net.no_evidence().astype(np.int32)[None]
-    assert in_rows(net, [], net.all_factors, seen, net.tables[None])[2] == TOO_LARGE
+    assert row_answers(net, [], net.all_factors, seen, net.tables[None])[2] == TOO_LARGE
     tree = JunctionTree.of(net)
     assert tree.treewidth == 25
     with pytest.raises(TooLarge, match="treewidth 25"):

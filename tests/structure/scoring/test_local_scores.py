@@ -131,7 +131,7 @@ def test_bitmaps_that_do_not_fit_are_made_again_in_each_scan():
     assert held.bits.at_hand
     assert not passing.bits.at_hand
     sets = np.array(list(combinations(range(5), 3)), np.int32)
-    for how in ("full", "core", "count_by_scan"):
+    for how in ("count_full", "count_core", "count_by_scan"):
         for mine, theirs in zip(getattr(held, how)(sets), getattr(passing, how)(sets), strict=True):
             assert (mine == theirs).all()
 
@@ -144,7 +144,7 @@ def test_tables_are_those_of_the_rows(seed, n_columns, n_rows):
     bitmaps = Bitmaps(data, tuple(data.schema.values()), threads=1 + seed % 2)
     size = int(rng.integers(1, n_columns + 1))
     sets = np.array(list(permutations(range(n_columns), size))[:20], np.int32)
-    tables, at = bitmaps.full(sets)
+    tables, at = bitmaps.count_full(sets)
     for g, members in enumerate(sets):
         names = [bitmaps.names[v] for v in members]
         expected = data.gather([sf.statistics.Request(tuple(names))]).counts(names).values.ravel()

@@ -283,10 +283,10 @@ class CellsFound:
         return Finite(name, sorted_states(self.states), inferred=True)
 
 
-def found_by(encoder: Encoder, n_rows: int) -> CellsFound:
+def cells_found(encoder: Encoder, n_rows: int) -> CellsFound:
     """What an encoder found in the rows that it has seen."""
     if isinstance(encoder, Guess):
-        settled = found_by(encoder.settled, n_rows)
+        settled = cells_found(encoder.settled, n_rows)
         reading: Reading = "both" if encoder.mistaken else settled.reading
         return replace(settled, reading=reading, guessed=True, endless=encoder.endless)
     if isinstance(encoder, StateEncoder):
@@ -338,7 +338,7 @@ def encoder_for(name: str, source: Source, options: Options, reading: str | None
     return StateEncoder(states, fixed=False, missing=missing, ordered=categories.ordered)
 
 
-def foreseen(name: str, encoder: Encoder, options: Options) -> Variable | None:
+def variable_before_reading(name: str, encoder: Encoder, options: Options) -> Variable | None:
     """The variable that a column will be, where that is known before the first row is read."""
     declared = options.declared.get(name)
     if isinstance(encoder, Cuts):

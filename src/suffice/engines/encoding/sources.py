@@ -1,5 +1,6 @@
 """Sources: where rows come from, as batches of Arrow columns, before anything is known about what they mean; what was said of
-them (`Options`) and of how text is written (`Dialect`); and one pass over them, through encoders (`encode`), in blocks (`cut`).
+them (`Options`) and of how text is written (`Dialect`); and one pass over them, through encoders
+(`encode_batches`), in blocks (`cut`).
 
 A source knows its columns and what each is made of, can be read more than once, and can say where a row stands, so that an
 error can name the file and the line.
@@ -247,7 +248,7 @@ def _by_name(variables: Iterable[Any]) -> dict[str, Any]:
     return result
 
 
-def encode(
+def encode_batches(
     source: Source, encoders: Mapping[str, Encoder], keep: Sequence[str] = (), what: str = "reading rows"
 ) -> Generator[tuple[dict[str, Array], Mapping[str, Any], int]]:
     """The chunks of the columns, encoded; the batches they came from, in which `keep` are columns, too; and their lengths."""
@@ -255,7 +256,7 @@ def encode(
     shares = [list(encoders)[i :: 4 * n_threads()] for i in range(min(len(encoders), 4 * n_threads()))]
     row = 0
 
-    def encode(share: Sequence[str], batch: Mapping[str, Any]) -> dict[str, Array]:
+    def encode_share(share: Sequence[str], batch: Mapping[str, Any]) -> dict[str, Array]:
         chunks = {}
         for name in share:
             try:
@@ -279,7 +280,7 @@ def encode(
         counted = batches if source.few_bytes else with_count(batches, what, source.n_rows, lambda b: len(b[names[0]]))
         for batch in counted:
             chunks: dict[str, Array] = {}
-            for part in run(encode, shares, repeat(batch)):
+            for part in run(encode_share, shares, repeat(batch)):
                 chunks.update(part)
             length = len(batch[names[0]])
             yield chunks, batch, length

@@ -20,8 +20,8 @@ import numpy as np
 from suffice.basis.variables import Bins, Finite, Variable
 from suffice.engines.encoding.doubts import Notes, doubts_about
 from suffice.engines.encoding.encode import Encoder, StateEncoder, Weights, Wrong, bin_codes, code_type
-from suffice.engines.encoding.infer import CellsFound, Guess, encoder_for, foreseen, found_by
-from suffice.engines.encoding.sources import Kind, Options, Source, cut, encode, readable, wrong_cell
+from suffice.engines.encoding.infer import CellsFound, Guess, cells_found, encoder_for, variable_before_reading
+from suffice.engines.encoding.sources import Kind, Options, Source, cut, encode_batches, readable, wrong_cell
 from suffice.engines.engine import ROWS, Bits, Block, Engine, S, Seen, Step, Sum, T, View, is_missing, ranges
 from suffice.engines.local.kept import Column, Growing, LocalBits, Nothing, Sink, spill, sum_of
 from suffice.engines.reading.frames import FrameSource, from_codes
@@ -110,7 +110,7 @@ class Local(Engine):
     def variables(self, names: Sequence[str]) -> dict[str, Variable]:
         self.check(names)
         unread = {n: encoder_for(n, self.source, self.options) for n in names if n not in self.seen}
-        known = {n: v for n, e in unread.items() if (v := foreseen(n, e, self.options)) is not None}
+        known = {n: v for n, e in unread.items() if (v := variable_before_reading(n, e, self.options)) is not None}
         if len(known) < len(unread):
             self.require(names)
             known = {}
@@ -163,7 +163,7 @@ class Local(Engine):
     def _encode_columns(self, encoders: Mapping[str, Encoder]) -> Sink:
         """Columns, encoded in one pass over the rows."""
         sink, n_rows = self._sink(list(encoders)), 0
-        for chunks, _, n in encode(self.source, encoders):
+        for chunks, _, n in encode_batches(self.source, encoders):
             for name, chunk in chunks.items():
                 if len(chunk):
                     sink[name].add(chunk)
@@ -180,7 +180,7 @@ class Local(Engine):
             if isinstance(encoder, Weights):
                 self._weight = sink.pop(name).column(None, np.dtype(np.float64))
                 continue
-            self._found[name] = found = found_by(encoder, self.n_rows or 0)
+            self._found[name] = found = cells_found(encoder, self.n_rows or 0)
             try:
                 how = found.reread(self.options) if found.guessed else None
             except Wrong as wrong:
@@ -279,13 +279,13 @@ class Local(Engine):
 
     def _to_stream(self, names: Sequence[str]) -> dict[str, Encoder] | None:
         """The encoders of columns none of which was read yet, if they are too large for memory, and all are declared. Only the
-        first pass is streamed: who asks again will ask often, and a spill is faster."""
+        first pass is streamed: what is read a second time is read often, and a spill is faster."""
         if not names or self._bytes + self.source.n_bytes(names) <= self.options.memory_limit:
             return None
         if self._weight is not None and self.n_rows is None:
             return None  # weights that may not be as many as the rows
         encoders = {n: encoder_for(n, self.source, self.options) for n in names}
-        if any(foreseen(n, e, self.options) is None for n, e in encoders.items()):
+        if any(variable_before_reading(n, e, self.options) is None for n, e in encoders.items()):
             return None
         self._streamed = True
         return encoders
@@ -305,7 +305,7 @@ class Local(Engine):
         """The rows straight from their source, with columns to keep as they are; there may be none."""
         weights, start = self.weights, 0
         every = encoders if weights is None else {**encoders, weights: Weights(decimal=self.source.decimal)}
-        with closing(encode(self.source, every, keep, what)) as parts:
+        with closing(encode_batches(self.source, every, keep, what)) as parts:
             whole = (({**chunks, **{(n,): batch[n] for n in keep}}, n_rows) for chunks, batch, n_rows in parts)
             for number, cells in enumerate(cut(whole)):
                 n_rows = len(next(iter(cells.values())))

@@ -16,7 +16,7 @@ from suffice.basis.libraries import pa
 from suffice.basis.variables import Bins, Finite
 from suffice.engines.encoding.doubts import Notes, doubts_about
 from suffice.engines.encoding.encode import Encoder, Weights, Wrong
-from suffice.engines.encoding.infer import CellsFound, encoder_for, found_by
+from suffice.engines.encoding.infer import CellsFound, cells_found, encoder_for
 from suffice.engines.encoding.sources import Options
 from suffice.engines.engine import Block, Engine, Seen, Step, Sum, T, View, ranges
 from suffice.engines.reading.frames import FrameSource
@@ -151,7 +151,7 @@ class LookAt(Step[Look]):
         for name, cells in block.kept.items():
             encoder = encoder_for(name, frame(name, cells, self.options), self.options, self.readings.get(name))
             encode_column(name, encoder, cells)
-            found[name] = found_by(encoder, len(cells))
+            found[name] = cells_found(encoder, len(cells))
         return Look(Tally().of(block)[block.number], found)
 
 

@@ -160,7 +160,7 @@ class Sequences:
     @cached_property
     def sequence_weight(self) -> float:
         """The weight of all sequences together: their number, where there are no weights."""
-        return float(self.n_sequences) if not self.data.weighted else self.data.take(self.columns[:1]).fold(weigh_sequences)
+        return float(self.n_sequences) if not self.data.weighted else self.data.select(self.columns[:1]).fold(weigh_sequences)
 
     @property
     def position(self) -> Ints:

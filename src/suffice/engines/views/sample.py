@@ -86,7 +86,7 @@ class Sample(Step[_Keyed]):
 @dataclass(frozen=True)
 class Stretches(Step[SampledRows]):
     """A stretch of each block, from a place that goes by its number: a share of all rows that costs next to nothing, where rows
-    that hang together do no harm."""
+    that resemble their neighbours do no harm."""
 
     share: float
 

@@ -308,7 +308,7 @@ class RegressionChild:
     def of(rows: Data, family: Any, child: Variable, exposed: Sequence[Variable], threads: int | None = None) -> RegressionChild:
         """One pass over the rows, which refuses values that the family cannot have; `exposed` are its offset and trials."""
         names = [child.name, *(v.name for v in exposed)]
-        summary = rows.take(names).fold(SummarySums(family, child), threads=threads)
+        summary = rows.select(names).fold(SummarySums(family, child), threads=threads)
         try:
             family.refuse(child, (), summary)
         except FitError as absent:

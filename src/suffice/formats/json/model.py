@@ -49,7 +49,7 @@ from suffice.formats.grammar.network_format import Format
 from suffice.graphs import Dag
 from suffice.models.networks import BayesNet
 from suffice.models.parts.parameter_covariance import ParameterCovariance
-from suffice.models.parts.sharing import alike, seen_together, shared_in
+from suffice.models.parts.sharing import seen_together, shared_in, variables_of_one_shape
 from suffice.statistics import Counts, Moments, Statistics
 from suffice.statistics.counts import array_of, flat, sizes
 from suffice.statistics.file import checked_parts, derived_from_dict, derived_to_dict
@@ -217,7 +217,7 @@ def _network(d: dict[str, Any]) -> BayesNet:
     prior = None if d["prior"] is None else prior_from_dict(d["prior"])
     statistics = None if d["statistics"] is None else statistics_from_dict(d["statistics"], variables)
     dag, ties = shared_in(dag, d.get("shared", []))
-    alike(ties, variables)
+    variables_of_one_shape(ties, variables)
     seen = {} if statistics is None else seen_together(ties, statistics, variables)
     parents = {n: [variables[p] for p in dag.parents(n)] for n in variables}
     cpds = {n: cpd_from_dict(d["cpds"][n], v, parents[n], prior, statistics, seen.get(n)) for n, v in variables.items()}

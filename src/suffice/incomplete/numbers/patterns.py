@@ -1,6 +1,6 @@
-"""Patterns of missing cells: which variables hang together once the observed cells of a row are known.
+"""Patterns of missing cells: which variables are connected once the observed cells of a row are known.
 
-Two missing variables hang together if they share a family (a node and its parents). A row falls into such components, and
+Two missing variables are connected if they share a family (a node and its parents). A row falls into such components, and
 everything about one of them depends on the cells of the families that touch it, which are observed. So a component is known by
 its missing variables alone, and rows that miss other cells elsewhere share it. Missing numbers that have to be integrated are put
 on points of Gauss–Hermite quadrature, or seeded draws.
@@ -24,7 +24,7 @@ from suffice.errors import FitError, TooLarge, listing, note
 from suffice.errors.remedies import INTO_BINS
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily
-from suffice.statistics.counts import alike, n_configurations, sizes
+from suffice.statistics.counts import equal_lines, n_configurations, sizes
 
 Missing = frozenset[str]
 Key = Missing | str
@@ -70,7 +70,7 @@ class Member:
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """Missing variables that hang together: finite ones, whose joint `states` are enumerated, and `unknown` numbers. `codes` and
+    """Connected missing variables: finite ones, whose joint `states` are enumerated, and `unknown` numbers. `codes` and
     `reals` are the observed columns around them. Of the nodes that touch it, `lines` are normal with all their numbers observed,
     `joint` are normal with numbers missing, `others` are neither tables nor normal, `curved` such with numbers missing among
     their parents. `integrated` are unknown numbers that are put on points whether or not curved nodes want it; `summed` the
@@ -264,7 +264,7 @@ class PatternFinder:
     def split(self, missing: Bools) -> dict[Key, npt.NDArray[np.intp]]:
         """The components that occur, and the rows of each, increasing."""
         rows: dict[Key, list[npt.NDArray[np.intp]]] = {}
-        for some in alike(missing.T):
+        for some in equal_lines(missing.T):
             for key in self._of(missing[:, some[0]]):
                 rows.setdefault(key, []).append(some)
         return {key: parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts)) for key, parts in rows.items()}

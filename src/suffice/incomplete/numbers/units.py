@@ -104,7 +104,7 @@ class Units:
         others = {n: variables[n] for n in names if isinstance(variables[n], NotNormal)}
         return Units(centre, scale, middle, variance, weight, others)
 
-    def alike(self, groups: Iterable[tuple[str, ...]]) -> Units:
+    def with_common_units(self, groups: Iterable[tuple[str, ...]]) -> Units:
         """The same, but that some columns have common units: the mean of their centres, and the largest of their scales. A scale
         large enough for centres that are far apart, too, keeps what is computed in these units near 1."""
         centre, scale, mean, variance = (dict(part) for part in (self.centre, self.scale, self.mean, self.variance))

@@ -133,7 +133,7 @@ def as_known(rows: Any, bn: BayesNet, declared: Collection[str]) -> Any:
     return rows.with_variables({n: v for n, v in bn.variables.items() if n in rows.columns and n not in declared})
 
 
-def families_of(words: Sequence[str]) -> dict[str, Any]:
+def read_families(words: Sequence[str]) -> dict[str, Any]:
     """Regressions of nodes: `y=logistic`, with a ridge `y=logistic:1`, with parents in a role of their own
     `n=poisson,offset=log_time` and `ill=binomial,trials=n`; and distributions by finite parents: `wait=gamma`,
     `ill=binomial,n=12`."""

@@ -31,7 +31,7 @@ from suffice.graphs import Dag
 from suffice.interfaces.estimators.columns import Target, classes, features, rows, states, unseen_state_hint
 from suffice.learning.complete.irls import fit_regression
 from suffice.learning.fit import fit
-from suffice.models.estimated import estimate_network
+from suffice.models.estimation import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.objectives.scores import BIC, Evidence
 from suffice.recipes import classifiers as recipes
@@ -276,7 +276,7 @@ class GLMRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         cpd = self.network_[self.target]
         with unseen_state_hint():
             rows = rows_of(columns).with_variables({v.name: v for v in cpd.parent_variables})
-            parts = list(rows.take([v.name for v in cpd.parent_variables]).map(partial(_means, cpd)))
+            parts = list(rows.select([v.name for v in cpd.parent_variables]).map(partial(_means, cpd)))
         return np.concatenate([np.zeros(0), *parts])
 
 

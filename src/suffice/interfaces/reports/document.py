@@ -179,7 +179,7 @@ def _rows(subject: Subject) -> tuple[Any, list[str]]:
     hidden = getattr(subject.model, "hidden", ())
     lacking = [n for n in subject.names if n not in known and n not in hidden]
     told = [f"the data lacks columns of the model, so that it is not judged by them: {listing(lacking)}"] if lacking else []
-    own = opened.take(known).with_variables({n: subject.model.variables[n] for n in known})
+    own = opened.select(known).with_variables({n: subject.model.variables[n] for n in known})
     try:
         _ = own.n_rows, own.missing
     except SufficeError as error:

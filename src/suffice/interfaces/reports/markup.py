@@ -94,10 +94,10 @@ class Row:
     def html(self, headings: int) -> Html:
         """The row, whose first cells are headings."""
         cells = [_cell(content, class_, heading=i < headings) for i, (content, class_) in enumerate(self.cells)]
-        return element("tr", *cells, **found_by(self.names), id=self.id or None, class_=self.class_ or None)
+        return element("tr", *cells, **filter_attribute(self.names), id=self.id or None, class_=self.class_ or None)
 
 
-def found_by(names: Sequence[str]) -> dict[str, str | None]:
+def filter_attribute(names: Sequence[str]) -> dict[str, str | None]:
     """The attribute by which the filter finds an element."""
     return {"data_name": " ".join(name[:LONG].casefold() for name in names) or None}
 

@@ -17,7 +17,19 @@ from suffice.basis.arrays import Array, Bools
 from suffice.basis.pictures.shapes import cut
 from suffice.basis.variables import Finite
 from suffice.errors import FitError, ModelError, TooLarge, quantity
-from suffice.interfaces.reports.markup import LONG, Html, Row, cut_note, element, found_by, join, name, number, paragraph, table
+from suffice.interfaces.reports.markup import (
+    LONG,
+    Html,
+    Row,
+    cut_note,
+    element,
+    filter_attribute,
+    join,
+    name,
+    number,
+    paragraph,
+    table,
+)
 from suffice.interfaces.reports.subject import Subject
 from suffice.models.gaussian_markov_net import GaussianMarkovNet
 from suffice.models.networks import MarkovNet
@@ -195,7 +207,7 @@ def _article(model: Any, node: str, links: Links, belief: str, budget: int) -> H
         lines.append(f"{unseen:,} of {quantity(cpd.unsupported.size, 'configuration')} of its parents had no row")
     shown = [paragraph(line) for line in lines]
     place = links[node].removeprefix("#") if node in links else None
-    return element("article", element("h3", name(node)), *shown, html, note, id=place, **found_by([node]))
+    return element("article", element("h3", name(node)), *shown, html, note, id=place, **filter_attribute([node]))
 
 
 def _node_list(word: str, names: Sequence[Html], most: int = 12) -> Html:
@@ -245,7 +257,7 @@ def _term(model: MarkovNet, key: Any, weights: Any, budget: int) -> Html:
     header = [name(n) for n in names] if whole else ["weight of"]
     note = cut_note(len(rows), flat.size, "weight", "that are largest")
     body = table([*header, "weight"], rows, headings=len(header))
-    return element("article", element("h3", Html(", ".join(name(n) for n in names))), body, note, **found_by(names))
+    return element("article", element("h3", Html(", ".join(name(n) for n in names))), body, note, **filter_attribute(names))
 
 
 @nodes_section.register(GaussianMarkovNet)

@@ -59,10 +59,10 @@ class StateProblem(ChainProblem):
         if not steps:
             return self
         state: Any = self.nodes[name].child
-        said = self.said[name]
+        said = self.imagined[name]
         alpha = np.full((state.n_states,) * 2, self.estimate.less) if said is None else said.dense()
         more = Counts(self.nodes[name].finite, alpha + steps * np.eye(state.n_states))
-        return replace(self, said={**self.said, name: more})
+        return replace(self, imagined={**self.imagined, name: more})
 
     def state_counts(self, name: str, statistic: ExpectedStatistic) -> Array:
         """How many steps are expected in each state of a variable, first steps included."""
@@ -78,7 +78,7 @@ class StateProblem(ChainProblem):
         return self._spherical_line(node, s) if node.name in self.spherical else super()._estimate(node, s)
 
     def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
-        said = self.imagined[node.name]
+        said = self.imagined_scaled[node.name]
         if node.name not in self.tied or said is None:
             return super()._log_prior(node, cpd)
         one, extra = said.at(np.arange(1)), self._extra(node, cpd.intercept.size)
@@ -90,7 +90,7 @@ class StateProblem(ChainProblem):
         return float(self.estimate.rows_behind(0.0, n_means + len(node.reals) - 1))
 
     def _tied_line(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
-        old, said = s.theta.others[node.name], self.imagined[node.name]
+        old, said = s.theta.others[node.name], self.imagined_scaled[node.name]
         N, mean, _, scatter = self._by_state(node, s)
         if said is not None:
             one = said.at(np.arange(1))
@@ -113,7 +113,7 @@ class StateProblem(ChainProblem):
         N, mean, _ = self._column(node, s)
         unit, live = self.units.scale[node.name] ** 2, VANISHED * min(1.0, float(weight.sum())) <= weight
         variance = np.where(live, square / np.where(live, weight, 1.0), old.variance * unit)
-        if self.imagined[node.name] is None:
+        if self.imagined_scaled[node.name] is None:
             overall = np.mean([self.units.variance[n] * self.units.scale[n] ** 2 for n in self.spherical])
             if (narrow := ~(variance > COLLAPSED * overall)).any():
                 state: Any = self.nodes[node.name].finite[0]
@@ -125,7 +125,7 @@ class StateProblem(ChainProblem):
     def _column(self, node: NodeFamily, s: ExpectedStatistic) -> tuple[Array, Array, Array]:
         """Weight, mean and scatter of a column in each state, with what the prior imagines."""
         N, middle, _, scatter = self._by_state(node, s)
-        mean, S, said = middle[:, 0], scatter[:, 0, 0], self.imagined[node.name]
+        mean, S, said = middle[:, 0], scatter[:, 0, 0], self.imagined_scaled[node.name]
         if said is None:
             return N, mean, S
         one = said.at(np.arange(1))

@@ -97,18 +97,18 @@ class ChainProblem(ParameterProblem):
         components: Components = ChainComponents.of(task.sequences, layout, task.threads, task.room)
         shown = components.shown
         counts = [Counts((v,), shown.states[_base(v.name)]) for v in finite if _base(v.name) in shown.states]
-        said, prior = dict[str, Any].fromkeys(nodes), task.prior
+        imagined, prior = dict[str, Any].fromkeys(nodes), task.prior
         if prior is not None:
             prior = prior.bind(aliases, Statistics([*counts, *moments_by_column(spread, seen)], shown.weight))
-            said = imagined_by(nodes, prior, task.estimate)
+            imagined = imagined_by(nodes, prior, task.estimate)
         if settles or linear is not None:
-            refuse_beliefs(said)
-        refuse_constants(nodes, observed, spread, said, ())
+            refuse_beliefs(imagined)
+        refuse_constants(nodes, observed, spread, imagined, ())
         if shown.n_empty:
             note(f"{shown.n_empty:,} steps have no observed cell: they say nothing, and are kept")
         rows = task.sequences.lagged({n: _place(n) for n in seen})
-        own: dict[str, Any] = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said}
-        own |= {"shown": units, "template": task.template, "sequences": task.sequences, "slice_variables": task.variables}
+        own: dict[str, Any] = {"nodes": nodes, "tables": tables, "units": units, "components": components, "imagined": imagined}
+        own |= {"output_units": units, "template": task.template, "sequences": task.sequences, "slice_variables": task.variables}
         how = prior, task.estimate, task.families, task.threads
         problem = cls(task.template.parameter_graph, rows, aliases, task.hidden, *how, **own, first_slices=task.first)
         if not isinstance(task.first, Given):
@@ -135,8 +135,8 @@ class ChainProblem(ParameterProblem):
         space = self._layout.numbers  # type: ignore[attr-defined]
         keys = [n for n in space.unknown if n not in self.fixed]
         parts = {n: [(statistic.moments[n], float(statistic.moments[n].spread.weight.sum()))] for n in keys}
-        for n in (n for n in keys if self.imagined[n] is not None):
-            parts[n].append(stationary.imagined_part(self.imagined[n], self.estimate))
+        for n in (n for n in keys if self.imagined_scaled[n] is not None):
+            parts[n].append(stationary.imagined_part(self.imagined_scaled[n], self.estimate))
         start: Any = self.start
         held = {n: (e, start.others[n], ratios(self.nodes[n], self.units)) for n, e in self.entries.items() if n in keys}
         climb = stationary.SettledLines(space, statistic.moments[FIRST_NUMBERS], parts, held)
@@ -168,12 +168,12 @@ class ChainProblem(ParameterProblem):
         pulled = {n: stationary.pull_moments(statistic.moments[n], lines[n], own) for n, own in slopes.items()}
         return statistic._replace(moments={**statistic.moments, **pulled})
 
-    def plain(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
-        """What is expected, without it."""
+    def for_each_node(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
+        """What each node is estimated from: what is expected, without what stationary first steps add."""
         return statistic if FIRST not in statistic.steps else stationary.without_pull(self._layout, statistic)
 
     def statistics(self, statistic: ExpectedStatistic) -> Statistics:
-        return super().statistics(self.plain(statistic))
+        return super().statistics(self.for_each_node(statistic))
 
     def parts(self, n: int) -> list[ParameterProblem]:
         if isinstance(self.first_slices, Stationary):
@@ -210,7 +210,7 @@ class ChainProblem(ParameterProblem):
         return f"{self.weight:,.10g} steps of {n:,} sequence{'' if n == 1 else 's'}"
 
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> Chain:  # type: ignore[override]
-        cpds, seen = replace(self, shown=self.units).cpds(theta), self.plain(statistic)
+        cpds, seen = replace(self, output_units=self.units).cpds(theta), self.for_each_node(statistic)
         missing, held = self.sequences.missing, {*self.fixed, *self.entries}
         own = {}
         for n, node in self.nodes.items():
@@ -241,7 +241,7 @@ def _place(name: str) -> tuple[str, int]:
 def _units(task: ChainTask, seen: Mapping[str, Variable]) -> tuple[Spread, Units]:
     """The spread of each column of numbers under all of its names, and its units."""
     reals = tuple(n for n in task.sequences.columns if not isinstance(task.variables[n], Finite))
-    whole = observed_cells(task.sequences.data.take(reals), reals, task.threads)
+    whole = observed_cells(task.sequences.data.select(reals), reals, task.threads)
     at = [reals.index(_base(n)) for n, v in seen.items() if not isinstance(v, Finite)]
     spread = Spread(*(part[at] for part in whole))
     return spread, Units.of(spread, seen)

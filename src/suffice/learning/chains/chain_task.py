@@ -13,7 +13,7 @@ from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, note
 from suffice.errors.remedies import FAMILIES, SEQUENCES, argument, hidden_with_states, of_python
 from suffice.families import checked_estimate
-from suffice.families.named_families import checked_families, numbers_of, variables_with_distributions, with_types_of
+from suffice.families.named_families import checked_families, number_columns, variables_with_distributions, with_family_types
 from suffice.families.priors.priors import Prior, as_prior
 from suffice.families.protocol.family import Cpd, Estimate
 from suffice.graphs.lagged import variable_and_lag
@@ -79,14 +79,14 @@ def chain_task_of(
         raise DataError("every variable of the template is hidden: there is nothing to learn from")
     labels = {n: v for n, v in unseen.items() if n in rows.columns}
     rows = rows.with_variables({**{n: v for n, v in known.items() if n in rows.columns}, **labels})
-    lagged = numbers_of({n: f for n, f in families.items() if n in graph} if isinstance(families, Mapping) else {}, graph)
+    lagged = number_columns({n: f for n, f in families.items() if n in graph} if isinstance(families, Mapping) else {}, graph)
     rows = rows.with_numbers(variable_and_lag(n)[0] for n in lagged)
     for name in variables_with_distributions(families):
         raise FitError(
             f"{FAMILIES} makes {name!r} a number of a chosen distribution, which nodes of sequences cannot be yet: they may be "
             "tables, normal, Poisson counts or regressions"
         )
-    rows = with_types_of(rows, families if isinstance(families, Mapping) else {})
+    rows = with_family_types(rows, families if isinstance(families, Mapping) else {})
     for name in (name for name in labels if not rows.missing[name]):
         note(f"the hidden variable {name!r} is shown in every step: nothing of it is hidden")
     if empty := [n for n, m in rows.missing.items() if m == rows.n_rows and n not in labels]:

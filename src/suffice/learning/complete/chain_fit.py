@@ -20,7 +20,7 @@ from suffice.incomplete.first_slices import Diffuse, Given, Stationary, checked_
 from suffice.learning.chains.chain_task import chain_task_of, checked_sequences, given_cpds
 from suffice.learning.complete.irls import fit_regression
 from suffice.models.chain import Chain
-from suffice.models.chains.chain_parts import estimated_chain
+from suffice.models.chains.chain_parts import estimate_chain
 from suffice.objectives.scores import Evidence
 from suffice.statistics import Statistics
 
@@ -54,7 +54,7 @@ def fit_chain(
     if isinstance(data, Statistics):
         if families or isinstance(begin, (Stationary, Given)):
             raise FitError("regressions, and first slices that are not free, are fitted to sequences: statistics are not enough")
-        return estimated_chain(Chain, graph, data, as_prior(prior), how)
+        return estimate_chain(Chain, graph, data, as_prior(prior), how)
     rows = checked_sequences(data)
     if isinstance(begin, (Stationary, Diffuse)):
         return model_by_em(Chain, template, rows, **asked)
@@ -69,7 +69,7 @@ def fit_chain(
         statistics = gather_steps(task.sequences, graph, without=regressions)
     except MissingCells:
         return model_by_em(Chain, template, rows, **asked)
-    return estimated_chain(Chain, graph, statistics, task.prior, how, ready=regressions, first=begin)
+    return estimate_chain(Chain, graph, statistics, task.prior, how, ready=regressions, first=begin)
 
 
 def model_by_em(kind: type[M], graph: Any, rows: Any, watch: Callable[[Any], object] | None = None, **asked: Any) -> M:

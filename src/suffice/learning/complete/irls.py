@@ -230,7 +230,7 @@ def fit_regression(
     if all(isinstance(v, Finite) for v in (child, *parents)):
         table = rows.gather([Request(tuple(names))], threads=threads).counts(names)
         return maximise(child, parents, DistinctRows(table), family, max_iter=max_iter)
-    return maximise(child, parents, rows.take(names), family, max_iter=max_iter, threads=threads)
+    return maximise(child, parents, rows.select(names), family, max_iter=max_iter, threads=threads)
 
 
 def maximise(
@@ -310,7 +310,7 @@ def _start_from_sample(ascent: Ascent, theta: Array) -> Array:
         return theta
 
 
-def fitted_regressions(nodes: Nodes, families: Mapping[str, Any], rows: Data, ties: Sequence[Tie] = ()) -> dict[str, Cpd]:
+def fit_regressions(nodes: Nodes, families: Mapping[str, Any], rows: Data, ties: Sequence[Tie] = ()) -> dict[str, Cpd]:
     """The regressions of complete rows: each by itself, those of a tie together."""
     tied = {node: tie for tie in ties for node in tie.nodes if node in families}
     found: dict[str, Cpd] = {n: fit_regression(*nodes[n], rows, family) for n, family in families.items() if n not in tied}

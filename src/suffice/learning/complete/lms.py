@@ -97,7 +97,7 @@ def lms(
     """
     given = scan(data)
     kinds: dict[type, Any] = {Real: Linear(), Count: PoissonLog()}
-    column = given.take([child]).schema[child] if family is None and child in given.columns else None
+    column = given.select([child]).schema[child] if family is None and child in given.columns else None
     own: Any = kinds.get(type(column), Logistic()) if family is None else family
     _check(own, passes, rate, seed)
     if not given.engine.ordered:
@@ -151,7 +151,7 @@ def _choose_columns(data: Data, child: str, parents: Sequence[str]) -> Data:
             raise DataError(f"the data have no column {name!r}{nearest(name, data.columns)}")
     if len(set(names)) < len(names):
         raise FitError(f"{listing(names)}: the child and its parents must be different columns")
-    return data.take(names)
+    return data.select(names)
 
 
 def _start_of(

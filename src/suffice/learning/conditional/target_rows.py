@@ -56,7 +56,7 @@ def distinct_rows(variables: Mapping[str, Any], names: Iterable[str], data: Any)
         keys, weights = counts.listed()
         codes = np.unravel_index(keys, [v.n_states for v in counts.variables])
         return {v.name: np.asarray(c, np.int64) for v, c in zip(counts.variables, codes, strict=True)}, weights
-    rows = (data if isinstance(data, Data) else scan(data)).take(own).with_variables(own)
+    rows = (data if isinstance(data, Data) else scan(data)).select(own).with_variables(own)
     if gaps := [n for n, m in rows.missing.items() if m]:
         raise DataError(f"the column {gaps[0]!r} has missing cells, and one column is told from the others in complete rows")
     found = rows.distinct()

@@ -222,10 +222,10 @@ def _pack_point(point: Point, trace: list[Iteration], n: int, converged: bool = 
     return facts, (np.array(trace[:n], float).reshape(-1, 3), *(x for numbers in each for x in numbers))
 
 
-def from_starts(
+def climb_from_starts(
     starts: Iterator[Any],
     n: int,
-    shown: Progress[Any],
+    progress: Progress[Any],
     begin: Callable[[Any], W],
     climb: Callable[[int, W], None],
     collapse: type[Sentence] = FitError,
@@ -235,22 +235,23 @@ def from_starts(
     try:
         for i, parameters in enumerate(starts):
             way = begin(parameters)
-            way.memory = shown.memory
+            way.memory = progress.memory
             ways.append(way)
             walk = partial(_climb, i, way, climb, collapse, n)
-            shown.memory.answer(["start", i, n], walk, lambda way: way.pack(), way.restore)
+            progress.memory.answer(["start", i, n], walk, lambda way: way.pack(), way.restore)
     except (OutOfTime, KeyboardInterrupt) as stop:
         if any(way.trace for way in ways):
             return ways, True
         if isinstance(stop, KeyboardInterrupt):
             raise
-        raise FitError(f"the time limit of {shown.time_limit:g} s was over before the first iteration") from None
+        raise FitError(f"the time limit of {progress.time_limit:g} s was over before the first iteration") from None
     finally:
-        shown.close()
+        progress.close()
     return ways, False
 
 
 def _climb(i: int, way: W, climb: Callable[[int, W], None], collapse: type[Sentence], n: int) -> W:
+    """The way from the i-th of n starts, climbed; where it collapses it says why, unless it is the only one."""
     try:
         climb(i, way)
     except collapse as error:
@@ -287,7 +288,7 @@ class Climb(Way):
         if remembers and (kept := self.memory.kept) is not None:
             self.restore(kept)
         begun = self.point, self.trace, len(self.trace)  # where steps may begin anew
-        steps = plain(self.problem, self.point) if method is None else method.steps(self.problem, self.point)
+        steps = em_points(self.problem, self.point) if method is None else method.steps(self.problem, self.point)
         for point in islice(steps, max_iter - len(self.trace)):
             gain = point.objective - self.point.objective
             if not gain >= 0.0 and not gain >= -slack_of(self.problem, point):
@@ -328,8 +329,8 @@ def evaluate(problem: Climbable, parameters: Any, plain: bool = True) -> Point:
     return Point(parameters, expected.statistic, objective, expected.log_likelihood, plain)
 
 
-def plain(problem: Climbable, point: Point) -> Iterator[Point]:
-    """θ ← M(E(θ))."""
+def em_points(problem: Climbable, point: Point) -> Iterator[Point]:
+    """The points that plain EM comes to, without end: θ ← M(E(θ))."""
     while True:
         point = em_step(problem, point)
         yield point

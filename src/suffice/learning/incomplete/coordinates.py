@@ -58,7 +58,7 @@ class Atlas:
     @classmethod
     def around(cls, problem: ParameterProblem, parameters: Any, statistic: Any, boundary: float = 0.0, fixed: Any = ()) -> Atlas:
         """Coordinates near these parameters. Cells of at most `boundary`, and nodes in `fixed`, stay what they are."""
-        cpds, seen = problem.cpds(parameters), problem.plain(statistic)
+        cpds, seen = problem.cpds(parameters), problem.for_each_node(statistic)
         charts: dict[str, Any] = {}
         copies = {n: (tie.nodes[0], cpds[n]) for tie in problem.ties for n in tie.nodes[1:]}
         for name, cpd in cpds.items():

@@ -57,7 +57,7 @@ class Conventions:
         """Those of a problem; `names` are its hidden numbers."""
         dag, observed_first = problem.dag, sorted(problem.variables, key=lambda n: n in problem.hidden)
         children = {n: tuple(c for c in observed_first if c in dag.children(n)) for n in names}
-        said = {n for n in names if any(problem.said[c] is not None for c in (n, *children[n]))}
+        said = {n for n in names if any(problem.imagined[c] is not None for c in (n, *children[n]))}
         # the scale of some is in distributions that are fixed, or shared with nodes of other hidden numbers
         known, columns = {*problem.fixed, *problem.entries}, [set(column) for tie in problem.ties for column in tie.columns]
         bound = {n for n in names if known & {n, *children[n]} or any(n in column and column != {n} for column in columns)}

@@ -36,7 +36,7 @@ from suffice.incomplete.numbers.units import NO_UNITS, Units, moments_by_column,
 from suffice.learning.incomplete.hidden_numbers import NO_CONVENTIONS, Conventions, refuse_unlinked
 from suffice.learning.incomplete.objective import VANISHED, common_line_of, normal_of, ratios
 from suffice.learning.incomplete.reduced_task import EStep, ExpectedStatistic, ReducedTask, imagined_by, refuse_constants
-from suffice.learning.incomplete.starts import Starts, alike
+from suffice.learning.incomplete.starts import Starts, indistinguishable_states
 from suffice.learning.incomplete.task import Task, task_of
 from suffice.models.chain import Chain
 from suffice.models.networks import BayesNet
@@ -72,7 +72,7 @@ class ParameterProblem(ReducedTask):
         if with_numbers:
             reals = tuple(n for n, v in seen.items() if not isinstance(v, Finite))
             spread = observed_cells(task.rows, reals, task.threads)
-            observed = Units.of(spread, seen).alike(linked_names(task.ties))
+            observed = Units.of(spread, seen).with_common_units(linked_names(task.ties))
             units = with_hidden(observed, dict.fromkeys(numbers))
         components: Components
         if len(tables.families) == len(nodes):
@@ -81,7 +81,7 @@ class ParameterProblem(ReducedTask):
             refuse_unanswerable({**task.rows.missing, **dict.fromkeys(numbers, 1)}, task.dag, nodes)
             components = MixedComponents.of(task.rows, nodes, tables, units, task.threads, task.room)
         shown, prior = components.shown, task.prior
-        said: dict[str, Any] = dict.fromkeys(nodes)
+        imagined: dict[str, Any] = dict.fromkeys(nodes)
         if prior is not None:  # its defaults come from what the columns show
             one, zero, square = np.ones(1), np.zeros((1, 1)), np.ones((1, 1, 1))  # hidden numbers have mean 0 and variance 1
             moments = [Moments((), (n,), np.zeros(1, np.int64), one, zero, square) for n in numbers]
@@ -89,18 +89,18 @@ class ParameterProblem(ReducedTask):
                 moments = [*moments_by_column(spread, seen, observed_sums(task.rows, seen, task.threads)), *moments]
             counts = [Counts((v,), shown.states[v.name]) for v in finite if v.name in shown.states]
             prior = prior.bind(task.variables, Statistics([*counts, *moments], shown.weight, seen.values()))
-            said = imagined_by(nodes, prior, task.estimate)
+            imagined = imagined_by(nodes, prior, task.estimate)
         if with_numbers:
-            refuse_constants(nodes, observed, spread, said, task.ties)
+            refuse_constants(nodes, observed, spread, imagined, task.ties)
         if shown.n_empty:
             note(f"{shown.n_empty:,} rows have no observed cell: they say nothing, and are kept")
-        own = {"nodes": nodes, "tables": tables, "units": units, "components": components, "said": said, "shown": units}
-        return cls(**{**vars(task), **own, "prior": prior})
+        own = {"nodes": nodes, "tables": tables, "units": units, "components": components, "imagined": imagined}
+        return cls(**{**vars(task), **own, "output_units": units, "prior": prior})
 
     @cached_property
     def scaled(self) -> ParameterProblem:
         """The same problem, whose distributions and statistics are of scaled columns: for derivatives, which need all digits."""
-        return replace(self, shown=self.units.plain)
+        return replace(self, output_units=self.units.plain)
 
     def expect(self, theta: Theta) -> EStep:
         """One E-step."""
@@ -109,7 +109,7 @@ class ParameterProblem(ReducedTask):
 
     def maximise(self, statistic: ExpectedStatistic) -> Theta:
         """One M-step."""
-        s, imagined = self.plain(statistic) if self.ties else statistic, self.imagined_cells
+        s, imagined = self.for_each_node(statistic) if self.ties else statistic, self.imagined_cells
         weights = s.cells + imagined.more
         if self.estimate.less and weights.min(initial=0.0) < 0.0:
             cell = int(np.argmin(weights))
@@ -163,9 +163,9 @@ class ParameterProblem(ReducedTask):
     def log_prior(self, theta: Theta) -> float:
         """What the prior adds to the objective: 0 without one; Σ α ln θ for means, Σ (α − 1) ln θ for modes of tables; of a
         Gaussian the logarithm that its estimate maximises (see `suffice.learning.incomplete.objective`). A tie counts once."""
-        _, _, once, said, beliefs = self.imagined_cells
+        _, _, once, places, beliefs = self.imagined_cells
         with np.errstate(divide="ignore"):
-            total = float(once[said] @ np.log(theta.cells[said])) if len(said) else 0.0
+            total = float(once[places] @ np.log(theta.cells[places])) if len(places) else 0.0
         again = {node for tie in self.ties for node in tie.nodes[1:]}
         total += float(sum(b.log_prior(theta.cells[self.tables.cells[n]]) for n, b in beliefs.items() if n not in again))
         return total + sum(self._log_prior(node, theta.others[node.name]) for node in self.others if node.name not in again)
@@ -178,7 +178,7 @@ class ParameterProblem(ReducedTask):
         """A random start: families with hidden variables, or cells that are often missing, are drawn."""
         return self._hold_fixed(self._tie(self._starts.random(rng)))
 
-    def beginnings(self, start: BayesNet | Chain | None, n: int, seed: int) -> Iterator[Theta]:
+    def starting_points(self, start: BayesNet | Chain | None, n: int, seed: int) -> Iterator[Theta]:
         """Where to start from: the network given, or what the data suggests, or at random; states of a hidden variable that say
         the same about its children are moved apart a little: EM would never tell them apart."""
         hidden = [name for name in self.hidden if isinstance(self.variables[name], Finite)]
@@ -190,7 +190,7 @@ class ParameterProblem(ReducedTask):
                 theta = self.random(rng) if i or self.hidden else self.first()
             cpds, moved = self.cpds(theta) if hidden else {}, dict[str, Any]()
             for name in hidden:
-                if pairs := alike(self.dag, self.variables, name, cpds):
+                if pairs := indistinguishable_states(self.dag, self.variables, name, cpds):
                     states = listing(list(dict.fromkeys(s for pair in pairs for s in pair)))
                     note(
                         f"at the start the states {states} of the hidden variable {name!r} say the same about its children, and "
@@ -264,7 +264,7 @@ class ParameterProblem(ReducedTask):
         def scale(node: NodeFamily, cpd: Any) -> Cpd:
             if node.normal and node.regression:
                 cpd = line_of(node.family.from_closed(cpd), self.known_of(node.name))
-            return self._starts.fill_empty(node, self.shown.inward_cpd(cpd) if node.normal else cpd)
+            return self._starts.fill_empty(node, self.output_units.inward_cpd(cpd) if node.normal else cpd)
 
         theta = self.with_known(Theta.of(self.nodes, self.tables, cpds, scale))
         theta = self.conventions.standardise_roots(theta)
@@ -274,7 +274,7 @@ class ParameterProblem(ReducedTask):
 
     def network(self, theta: Theta, statistic: ExpectedStatistic, info: str) -> BayesNet:
         """The network of these parameters, which were estimated from this expected statistic."""
-        seen, cpds = self.plain(statistic) if self.ties else statistic, replace(self, shown=self.units).cpds(theta)
+        seen, cpds = self.for_each_node(statistic) if self.ties else statistic, replace(self, output_units=self.units).cpds(theta)
         missing, held = self.rows.missing, {*self.fixed, *self.entries, *(name for tie in self.ties for name in tie.nodes)}
         own = {}
         for n, node in self.nodes.items():
@@ -285,7 +285,7 @@ class ParameterProblem(ReducedTask):
 
     def _estimate(self, node: NodeFamily, s: ExpectedStatistic) -> Cpd:
         old: Any = s.theta.others[node.name]
-        imagined, how = self.imagined[node.name], self.estimate
+        imagined, how = self.imagined_scaled[node.name], self.estimate
         groups = s.moments.get(node.name)
         if node.iterative:
             cpd: Cpd = node.family.advance(old, s.steps[node.name]) if node.name in s.steps else old

@@ -71,13 +71,13 @@ def refuse_constants(
 
 class ImaginedCells(NamedTuple):
     """What a prior says of the cells of all tables: `alpha`, what it imagines; `more`, what is added to counts, less 1 for modes;
-    `once`, the same, but that of tied nodes only the first has it; `said`, the cells where there is any of that; `beliefs`, what
-    it holds of tables of which it imagines no counts, whose estimates are modes."""
+    `once`, the same, but that of tied nodes only the first has it; `places`, the cells where there is any of that; `beliefs`,
+    what it holds of tables of which it imagines no counts, whose estimates are modes."""
 
     alpha: Array
     more: Array
     once: Array
-    said: Ints
+    places: Ints
     beliefs: dict[str, Any]
 
 
@@ -105,10 +105,10 @@ class ReducedTask(Task):
     tables: FlatTables = field(kw_only=True)
     units: Units = field(kw_only=True)
     components: Components = field(kw_only=True)
-    said: Mapping[str, Any] = field(kw_only=True)
-    """What the prior imagines of each node; None where it says nothing."""
-    shown: Units = field(kw_only=True)
-    """The units in which distributions and statistics are shown: those of the columns, unless they stay scaled."""
+    imagined: Mapping[str, Any] = field(kw_only=True)
+    """What the prior imagines of each node, in the units of the columns; None where it says nothing."""
+    output_units: Units = field(kw_only=True)
+    """The units that distributions and statistics come out in: those of the columns, unless they stay scaled."""
     fixed: tuple[str, ...] = ()
     start: Theta | None = None
     """Where fixed nodes have their parameters from."""
@@ -134,7 +134,7 @@ class ReducedTask(Task):
         """What the prior says of tables."""
         alpha, more, once = (np.zeros(self.tables.n_cells) for _ in range(3))
         beliefs, again = dict[str, Any](), {node for tie in self.ties for node in tie.nodes[1:]}
-        for name, said in self.said.items():
+        for name, said in self.imagined.items():
             if said is None or not self.nodes[name].by_table:
                 continue
             if not isinstance(said, Counts):
@@ -185,28 +185,28 @@ class ReducedTask(Task):
                 result[name] = Table(node.child, node.parents, own)  # type: ignore[arg-type]
                 continue
             cpd: Any = theta.others[name]
-            cpd = self.shown.outward_cpd(cpd) if node.normal else cpd
+            cpd = self.output_units.outward_cpd(cpd) if node.normal else cpd
             result[name] = node.family.from_closed(cpd) if node.normal and node.regression else cpd
         return result
 
     def known_of(self, name: str) -> Any:
         """What the prior imagines of a node, None if it says nothing; of a linear regression the slope of its offset."""
-        node, as_columns = self.nodes[name], self.shown is self.units
+        node, as_columns = self.nodes[name], self.output_units is self.units
         if node.normal and node.regression:
             return dict.fromkeys(self.offset_slopes(node), 1.0) if as_columns else self.offset_slopes(node)
-        return self.said[name] if as_columns else self.imagined[name]
+        return self.imagined[name] if as_columns else self.imagined_scaled[name]
 
     @cached_property
-    def imagined(self) -> dict[str, Any]:
+    def imagined_scaled(self) -> dict[str, Any]:
         """What the prior imagines of scaled columns."""
-        normal, units = {n: s for n, s in self.said.items() if self.nodes[n].normal and s is not None}, self.units
+        normal, units = {n: s for n, s in self.imagined.items() if self.nodes[n].normal and s is not None}, self.units
         moments = {n: units.inward_moments(s) for n, s in normal.items() if isinstance(s, Moments)}
         beliefs = {n: s.rescale(units.centre[n], units.scale[n]) for n, s in normal.items() if n not in moments}
-        return {**self.said, **moments, **beliefs}
+        return {**self.imagined, **moments, **beliefs}
 
     def with_known(self, theta: Theta) -> Theta:
         """The parameters with the variances that the prior knows."""
-        said = ((n, s) for n, s in self.imagined.items() if s is not None and self.nodes[n].normal)
+        said = ((n, s) for n, s in self.imagined_scaled.items() if s is not None and self.nodes[n].normal)
         known, others = {n: s for n, s in said if not isinstance(s, Moments)}, dict[str, Any](theta.others)
         for name, belief in known.items():
             others[name] = replace(others[name], variance=np.full_like(others[name].variance, belief.variance))
@@ -214,13 +214,13 @@ class ReducedTask(Task):
 
     def outward_map(self, cpd: Cpd) -> Array | None:
         """∂ parameters of the columns / ∂ parameters as shown, where they differ."""
-        if self.shown is self.units or not self.nodes[cpd.child.name].normal:
+        if self.output_units is self.units or not self.nodes[cpd.child.name].normal:
             return None
         along = self.units.outward_map(cpd)
         return along if cpd.is_line else np.asarray(cpd.family.outward_map(cpd, along))
 
     def statistics(self, statistic: ExpectedStatistic) -> Statistics:
-        """EStep counts and moments by name; of regressions the counts of the child."""
+        """Expected counts and moments by name; of regressions the counts of the child."""
         plain = [self._statistic_of(node, statistic) for node in self.nodes.values() if not node.iterative]
         steps = {self.nodes[n].child: s for n, s in statistic.steps.items()}
         return Statistics([*plain, *(Counts((v,), s.counts) for v, s in steps.items() if isinstance(v, Finite))], self.weight)
@@ -235,7 +235,7 @@ class ReducedTask(Task):
         if node.by_table:
             return Counts(node.finite, statistic.cells[self.tables.cells[node.name]].reshape(sizes(node.finite)))
         groups = statistic.moments.get(node.name) or no_groups(len(node.reals), len(node.derived))
-        return (units or self.shown).outward_moments(node.finite, node.reals, groups, node.derived)
+        return (units or self.output_units).outward_moments(node.finite, node.reals, groups, node.derived)
 
     def _fit_node(self, node: NodeFamily, cpd: Any, statistic: ExpectedStatistic, complete: bool) -> Cpd:
         """The distribution with what was expected of it; as in `fit`, a configuration that no row can have has no parameters.
@@ -246,8 +246,8 @@ class ReducedTask(Task):
         if not node.normal and not node.by_table:
             return replace(cpd, imagined=None) if cpd.imagined is not None else cpd  # type: ignore[no-any-return]
         seen = self._statistic_of(node, statistic, self.units)
-        own: dict[str, Any] = {"imagined": self.said[node.name] if complete else None, "seen": seen}
-        if self.said[node.name] is None and isinstance(seen, Moments):
+        own: dict[str, Any] = {"imagined": self.imagined[node.name] if complete else None, "seen": seen}
+        if self.imagined[node.name] is None and isinstance(seen, Moments):
             lost = seen.at(np.arange(cpd.variance.size)).count.reshape(cpd.variance.shape) <= 0
             if lost.any():
                 own |= {part: np.where(lost, np.nan, getattr(cpd, part)) for part in ("intercept", "variance")}
@@ -255,7 +255,7 @@ class ReducedTask(Task):
         return replace(cpd, **own)  # type: ignore[no-any-return]
 
     def _log_prior(self, node: NodeFamily, cpd: Cpd) -> float:
-        imagined, how = self.imagined[node.name], self.estimate
+        imagined, how = self.imagined_scaled[node.name], self.estimate
         if node.iterative:
             return float(node.family.log_prior(cpd))
         if imagined is None:
@@ -281,10 +281,11 @@ class ReducedTask(Task):
 
     def gradient_statistic(self, statistic: ExpectedStatistic) -> ExpectedStatistic:
         """The statistic of whole ties, with what else the gradient of the objective follows from."""
-        return self.plain(statistic)
+        return self.for_each_node(statistic)
 
-    def plain(self, s: ExpectedStatistic) -> ExpectedStatistic:
-        """The statistic in which each tied node has the counts or moments of its whole tie, whose columns have the same units."""
+    def for_each_node(self, s: ExpectedStatistic) -> ExpectedStatistic:
+        """What each node is estimated from: a tied one from the counts or moments of its whole tie, whose columns have the same
+        units."""
         if not self.ties:
             return s
         cells, moments, old, steps = s.cells.copy(), dict(s.moments), dict(s.theta.others), dict(s.steps)

@@ -176,7 +176,9 @@ def far_apart(points: Array, weight: Array | None, n: int, first: int, rng: np.r
     return chosen
 
 
-def alike(dag: Dag, variables: Mapping[str, Variable], hidden: str, cpds: Mapping[str, Cpd]) -> list[tuple[str, str]]:
+def indistinguishable_states(
+    dag: Dag, variables: Mapping[str, Variable], hidden: str, cpds: Mapping[str, Cpd]
+) -> list[tuple[str, str]]:
     """Pairs of states of a hidden variable that give every child the same distribution: no iteration tells them apart."""
     variable = variables[hidden]
     assert isinstance(variable, Finite)

@@ -36,7 +36,7 @@ from suffice.families.protocol.family import Array, Cpd, Estimate, imagined_rows
 from suffice.learning.latent.mixture_parts import CELLS, SMALL, CollapsedClass, MixturePart
 from suffice.numerics.exponential.normals.lines import ROUNDING, log_line_prior, prior_lost, regress
 from suffice.statistics import Moments
-from suffice.statistics.counts import alike
+from suffice.statistics.counts import equal_lines
 
 NARROW = 1e-10
 """A variance below this share of the column's own has collapsed."""
@@ -135,7 +135,7 @@ class JointPart(NormalPart):
             x[lost] = 0.0
             z = np.empty((len(self.mean), *x.shape))
             seen = ~lost[:d]
-            for some in alike(seen.T):
+            for some in equal_lines(seen.T):
                 pattern = self._pattern(seen[:, some[0]])
                 z[:, :, some] = pattern.matrix @ x[:, some]
                 log_probs[:, some] += pattern.constant

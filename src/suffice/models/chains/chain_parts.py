@@ -31,7 +31,7 @@ from suffice.graphs.lagged import relative_name, unrolled_name, variable_and_lag
 from suffice.graphs.template import Template, TemplateLike
 from suffice.incomplete.chains.chain_states import Phase, phases_of
 from suffice.incomplete.first_slices import Diffuse, First, Free, Given, Stationary, checked_first
-from suffice.models.estimated import estimated_nodes
+from suffice.models.estimation import estimate_nodes
 from suffice.models.parts.network_parts import NodeDistributions
 from suffice.models.parts.written import check_nodes, declared_variables, written_cpd
 from suffice.statistics import Statistics
@@ -222,7 +222,7 @@ def chain_phases(chain: ChainParts) -> tuple[Phase, ...]:
 SomeChain = TypeVar("SomeChain", bound=ChainParts)
 
 
-def estimated_chain(
+def estimate_chain(
     kind: type[SomeChain],
     template: Template,
     statistics: Statistics,
@@ -260,7 +260,7 @@ def estimated_chain(
             (c, ps, statistics.answer(family_of(c, ps).needs(c, ps))) for n, (c, ps) in free.items() if n not in (ready or {})
         )
         prior = prior.choose(variables, seen, statistics).bind(variables, statistics)
-    cpds, by = estimated_nodes(free, statistics, prior, how, ready or {}, {})
+    cpds, by = estimate_nodes(free, statistics, prior, how, ready or {}, {})
     info = f"fitted from {statistics.weight:,.10g} steps, {by}"
     fitted: dict[str, Any] = {"statistics": statistics, "prior": prior, "estimate": how, "fit_info": info}
     return kind.of(template, slice_, {**cpds, **given}, **fitted, first_slices=first)
@@ -284,4 +284,4 @@ def update_chain(chain: SomeChain, more: Any, decay: float = 1.0) -> SomeChain:
         declared: Any = {**chain.variables, **dict.fromkeys(free, Finite)}
         more = gather_steps(more.with_variables({n: v for n, v in declared.items() if n in more.columns}), chain.template)
     all_of_them, begin = chain.statistics.decay(decay) + more, chain.first_slices
-    return estimated_chain(type(chain), chain.template, all_of_them, chain.prior, chain.estimate, bound=True, first=begin)
+    return estimate_chain(type(chain), chain.template, all_of_them, chain.prior, chain.estimate, bound=True, first=begin)

@@ -163,7 +163,7 @@ class KnownAhead:
     @classmethod
     def of(cls, chain: ChainParts, x: Sequences, given: Any, n: int) -> KnownAhead:
         cells = {} if given is None else _encode_given(chain, x, given, n)
-        blocks = list(x.data.take(x.columns[:1]).map(attrgetter("number", "lengths")))
+        blocks = list(x.data.select(x.columns[:1]).map(attrgetter("number", "lengths")))
         starts = np.cumsum([0, *(len(lengths) for _, lengths in blocks)]).tolist()
         return cls(n, cells, tuple(x.labels), {number: start for (number, _), start in zip(blocks, starts, strict=False)})
 

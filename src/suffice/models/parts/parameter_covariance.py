@@ -64,7 +64,7 @@ class ParameterCovariance:
         posterior: bool,
         copies: Mapping[str, str],
     ) -> ParameterCovariance:
-        """From one matrix for all coordinates, of which a block has those that hang together."""
+        """From one matrix for all coordinates, of which a block has those that are connected."""
         from scipy.sparse.csgraph import connected_components
 
         n, label = connected_components(covariance != 0.0, directed=False) if len(covariance) else (0, np.zeros(0, np.int64))

@@ -147,7 +147,7 @@ def linked_names(ties: Iterable[Tie]) -> list[tuple[str, ...]]:
     return [tuple(sorted(c)) for c in classes]
 
 
-def alike(ties: Iterable[Tie], variables: Mapping[str, Variable]) -> dict[str, Finite]:
+def variables_of_one_shape(ties: Iterable[Tie], variables: Mapping[str, Variable]) -> dict[str, Finite]:
     """The variables whose states must change so that tied nodes are of one shape; what cannot be of one is refused. Inferred
     states may lack some of another node's, and a note says which they take on; if each of two nodes has states that the other
     lacks, they may be two spellings, or two things. Declared states must be the same, in the same order."""
@@ -230,7 +230,7 @@ def _rename_statistic(statistic: Any, names: Mapping[str, str]) -> Any:
 def agreeing(statistics: Statistics, ties: Sequence[Tie]) -> Statistics:
     """The same statistics, in which tied nodes are of one shape."""
     known = statistics.variables
-    by = alike([tie for tie in ties if all(n in known for family in tie.families for n in family)], known)
+    by = variables_of_one_shape([tie for tie in ties if all(n in known for family in tie.families for n in family)], known)
     return statistics.recoded(by) if by else statistics
 
 
@@ -347,7 +347,7 @@ class StackedRows:
     @classmethod
     def of(cls, rows: Data, tie: Tie) -> StackedRows:
         """Those of rows with more columns."""
-        return cls(rows.take(list(dict.fromkeys(n for own in tie.families for n in own))), tie)
+        return cls(rows.select(list(dict.fromkeys(n for own in tie.families for n in own))), tie)
 
     @property
     def n_rows(self) -> int:

@@ -53,7 +53,7 @@ DRAWING = 10.0
 """What a drawn number costs, in cells of products."""
 
 MAX_CONFIGURATIONS = 2**18
-"""Real nodes that hang together are conditioned once for each configuration of their finite parents; more are refused."""
+"""Connected real nodes are conditioned once for each configuration of their finite parents; more are refused."""
 
 PIECE, MAX_PIECES = 600.0, 100
 """ln of the ratio that one factor may hold, and factors that are made of one at most: below e^−60,000 a number may be 0."""
@@ -76,14 +76,14 @@ def answer_with_interval(
     check_draws(draws, size)
     tables = all(isinstance(bn[n].imagined, Counts) for n in question.nodes)  # whose draws take no products of matrices
     with nullcontext() if tables else one_blas_thread:
-        redrawn = Redrawn(question, whole(seed, "a seed", 0, ModelError))
+        families = DrawnFamilies(question, whole(seed, "a seed", 0, ModelError))
         point: Any = exact.exact_answer(at_means(bn, question), targets, evidence)
-        answers = redrawn.answers(draws, size, clock)
+        answers = families.answers(draws, size, clock)
     possible = answers[~np.isnan(answers).any(axis=1)]
     if not len(possible):
         raise impossible(evidence)
     interval, error = quantiles(possible, tail)
-    how = how_found(question, level, draws, draws - len(possible), error, redrawn.joint)
+    how = how_in_words(question, level, draws, draws - len(possible), error, families.joint)
     if question.reals:
         return replace(point, mean_interval=Interval(*(end[0] if size == 1 else end for end in interval)), how=how)
     return replace(point, interval=Interval(*(end.reshape(point.probs.shape) for end in interval)), how=how)
@@ -101,7 +101,8 @@ def quantiles(answers: Array, tail: float) -> tuple[Interval, float]:
     return Interval(low[1], high[1]), error
 
 
-def how_found(question: Question, level: float, draws: int, lost: int, error: float, joint: ParameterCovariance | None) -> str:
+def how_in_words(question: Question, level: float, draws: int, lost: int, error: float, joint: ParameterCovariance | None) -> str:
+    """In words, where the point of an answer is, and what its interval was found from."""
     bn = question.bn
     regressions = [bn[n].is_regression for n in question.nodes]
     if joint is not None or (regressions and all(regressions)):
@@ -167,7 +168,7 @@ def check_drawable(cpd: Any, known: Mapping[str, Any], joined: Collection[str]) 
 
 @dataclass(frozen=True)
 class Group:
-    """Real nodes that hang together when what is observed is taken out, and their finite parents that are not observed."""
+    """Real nodes that are connected when what is observed is taken out, and their finite parents that are not observed."""
 
     members: tuple[int, ...]
     targets: tuple[int, ...]
@@ -179,7 +180,7 @@ class Group:
         return math.prod(self.sizes)
 
 
-class Redrawn:
+class DrawnFamilies:
     """The families that matter, each with a generator of its own, the same in all questions to a network.
 
     Variables are numbered anew, finite and real apart, those that are not observed first. Evidence is cut out of the tables, so

@@ -20,7 +20,7 @@ from suffice.errors.remedies import name_of
 from suffice.models.parts.network_parts import NetworkParts
 from suffice.models.questions import exact, intervals
 from suffice.models.questions.answers import Distribution, Marginals
-from suffice.models.questions.intervals import DRAWING, Redrawn, answer_with_interval
+from suffice.models.questions.intervals import DRAWING, DrawnFamilies, answer_with_interval
 from suffice.models.questions.question import Observed, Question, is_observed
 
 UP_AND_DOWN = 3.0
@@ -107,34 +107,34 @@ class _Wanted:
             if (total > whole and whole <= self.clock.left) or self.clock.left < (self.clock.time_limit or 0.0) / 2.0:
                 break
             try:
-                known[name] = self._seconds(Redrawn(questions[name], self.seed).cost())
+                known[name] = self._seconds(DrawnFamilies(questions[name], self.seed).cost())
             except (ModelError, FitError, TooLarge):  # so that the reason is found at once
                 known[name] = 0.0
             total += known[name] - least[name]
         return dict(sorted(known.items(), key=lambda item: item[1])) | {n: least[n] for n in order if n not in known}
 
-    def _together(self, names: Sequence[str]) -> Redrawn | None:
+    def _together(self, names: Sequence[str]) -> DrawnFamilies | None:
         """The finite nodes at the same draws of all parameters; None where some cannot be drawn so."""
         question = Question.of(self.bn, names, self.evidence)
         try:
             intervals.check_draws(self.draws, sum(v.n_states for v in question.finite))
-            redrawn = Redrawn(question, self.seed)
+            families = DrawnFamilies(question, self.seed)
         except (ModelError, FitError, TooLarge):
             return None
-        return redrawn if names and redrawn.joint is None else None
+        return families if names and families.joint is None else None
 
-    def _all_at_once(self, redrawn: Redrawn) -> dict[str, Distribution]:
+    def _all_at_once(self, families: DrawnFamilies) -> dict[str, Distribution]:
         """None, where draws rule the evidence out, which only concerns the nodes that depend on it, or the time is over."""
         try:
-            drawn = redrawn.all_answers(self.draws, self.clock)
+            drawn = families.all_answers(self.draws, self.clock)
         except OutOfTime:
             return {}
         if any(np.isnan(each).any() for each in drawn.values()):
             return {}
-        points, answers = exact.marginals(intervals.at_means(self.bn, redrawn.question), self.evidence), {}
+        points, answers = exact.marginals(intervals.at_means(self.bn, families.question), self.evidence), {}
         for name in (n for n in drawn if n in self.found):
             interval, error = intervals.quantiles(drawn[name], (1.0 - self.level) / 2.0)
-            how = intervals.how_found(Question.of(self.bn, [name], self.evidence), self.level, self.draws, 0, error, None)
+            how = intervals.how_in_words(Question.of(self.bn, [name], self.evidence), self.level, self.draws, 0, error, None)
             answers[name] = replace(points[name], interval=interval, how=how)
         return answers
 

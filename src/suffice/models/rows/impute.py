@@ -82,7 +82,7 @@ def impute(
     seed = 0 if draws is None else whole(seed, "a seed", 0, ModelError)
     step = Impute(bn, tuple(variables), joint, _networks(bn, draws, redraw, seed), seed, data.engine.text_columns(keep))
     checked_size(data.engine.n_rows, len(names) * (int(not held) if draws is None else draws))
-    data = data.with_variables(variables, checked_unknown(unknown)).take(variables)
+    data = data.with_variables(variables, checked_unknown(unknown)).select(variables)
     blocks = list(data.map(step, keep=keep, what="filling rows"))
     impossible = Places()
     for block in blocks:
@@ -209,7 +209,7 @@ def _networks(bn: NetworkParts, draws: int | None, redraw: bool | None, seed: in
         return None
     if redraw is False or (redraw is None and not (bn.is_fitted or any(bn[n].has_posterior for n in bn))):
         return (bn,) * draws
-    from suffice.models.estimated import networks_at_draws
+    from suffice.models.estimation import networks_at_draws
 
     return tuple(networks_at_draws(bn, draws, [seed, REDRAW], every=bool(redraw)))
 

@@ -52,7 +52,7 @@ from suffice.models.rows.frames import beside
 from suffice.numerics.inference.finite.logs import shares
 from suffice.numerics.inference.finite.network import NONE, Array, Ints
 from suffice.numerics.inference.numbers.hybrid import checked_shape
-from suffice.statistics.counts import alike
+from suffice.statistics.counts import equal_lines
 
 MOMENTS = ("mean", "variance")
 """What the posterior of a real variable is told by."""
@@ -273,7 +273,7 @@ def shown_rows(bn: NetworkParts, data: Any, unknown: Refuse | Missing = REFUSE) 
     """The columns of the data that are nodes, read as the network's variables; nodes that are no columns are not observed."""
     opened = scan(data)
     variables = dict(present(bn, opened.columns))
-    return opened.with_variables(variables, checked_unknown(unknown)).take(variables)
+    return opened.with_variables(variables, checked_unknown(unknown)).select(variables)
 
 
 class Places:
@@ -344,7 +344,7 @@ def factors(bn: NetworkParts, rows: RowEvidence, target: str | None = None) -> I
         if target is not None and not all(is_seen(bn, n, rows)[some].all() for n in numbers):
             seen = np.array([is_seen(bn, n, rows)[some] for n in bn]).T
             matters = np.zeros(len(some), bool)  # where the observed cells do not cut the node off from the target
-            for same in alike(seen):
+            for same in equal_lines(seen):
                 observed = [n for n, known in zip(bn, seen[same[0]], strict=True) if known]
                 matters[same] = name in requisite(bn.compiled, [target], observed)
             some = some[matters]
@@ -399,7 +399,7 @@ def _spread(
     columns in which every row stands once for each configuration of these, the last fastest, and how many states these have."""
     index = bn.compiled.index
     numbers = np.array(sorted(index[n] for n in names if n in index), np.int64)
-    for same in alike(rows.codes[some][:, numbers] != NONE):
+    for same in equal_lines(rows.codes[some][:, numbers] != NONE):
         own = some[same]
         scope = tuple(int(v) for v in numbers if rows.codes[own[0], v] == NONE)
         shape = checked_shape(bn.compiled.around_regressions.network, scope)

@@ -43,7 +43,7 @@ from suffice.models.rows.frames import beside, checked_size, column, table
 from suffice.models.rows.posteriors import MOMENTS, Places, row_posterior
 from suffice.numerics.inference.finite.network import NONE, Array
 from suffice.numerics.inference.sampling.sampling import FEW, LikelihoodWeighting, Weighted
-from suffice.statistics.counts import alike
+from suffice.statistics.counts import equal_lines
 
 
 class Prediction(NamedTuple):
@@ -129,7 +129,8 @@ class Predict:
             if self.n is None and isinstance(error, TooLarge):
                 raise
         result, refused = np.full((len(seen.codes), self._width), np.nan), {}
-        for same in alike(np.concatenate([seen.codes != NONE, ~np.isnan(seen.reals)], axis=1)):  # rows that show the same columns
+        shown = np.concatenate([seen.codes != NONE, ~np.isnan(seen.reals)], axis=1)
+        for same in equal_lines(shown):  # rows that show the same columns
             own = seen.take(same)
             try:
                 result[same] = row_posterior(self.bn, self.target, own)
@@ -257,7 +258,7 @@ def predictions(
 ) -> Iterator[Prediction]:
     """The rows, block by block, in their order; no more of them than a few blocks are held at any time."""
     variables = {n: v for n, v in posteriors.present(bn, data.columns).items() if n != target}
-    data = data.with_variables(variables, checked_unknown(unknown)).take(variables)
+    data = data.with_variables(variables, checked_unknown(unknown)).select(variables)
     if method is not None and interval is not None:
         raise one_of_interval_and_method()
     if method is not None and not isinstance(method, LikelihoodWeighting):

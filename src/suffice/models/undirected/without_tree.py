@@ -2,7 +2,7 @@
 drawn by Gibbs sampling.
 
 Given hard evidence, what is far is independent of the targets: factors are taken at the states observed, and of what is left only
-the parts that hang together with a target matter.
+the parts that are connected with a target matter.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def blanket_net(net: SomeMarkov, target: str, rows: Any) -> SomeMarkov | None:
     names = dict.fromkeys([target, *(n for f in own for n in f.names)])
     data = scan(rows)
     around = [n for n in names if n != target]
-    if not set(around) <= set(data.columns) or any(data.take(around).missing.values()):
+    if not set(around) <= set(data.columns) or any(data.select(around).missing.values()):
         return None
     return net.of({n: net.variables[n] for n in names}, own)
 

@@ -26,7 +26,7 @@ from suffice.families.protocol.family import Cpd
 from suffice.graphs import Dag
 from suffice.incomplete.components import NodeFamily, Theta
 from suffice.learning.em import run_of
-from suffice.learning.incomplete.climb import Climb, Squarem, best_first, from_starts
+from suffice.learning.incomplete.climb import Climb, Squarem, best_first, climb_from_starts
 from suffice.learning.incomplete.hidden_numbers import FLOOR
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.reduced_task import ExpectedStatistic
@@ -267,7 +267,7 @@ def _ways(moments: FactorMoments, asked: _Asked) -> tuple[list[FactorWay], bool]
     def climb(i: int, way: FactorWay) -> None:
         way.climb(asked.max_iter, asked.tol, lambda: asked.watch.check(f"{moments.k} factors, start {i + 1}"))
 
-    return from_starts(places(), n, asked.watch, lambda logs: FactorWay.at(moments, logs), climb)
+    return climb_from_starts(places(), n, asked.watch, lambda logs: FactorWay.at(moments, logs), climb)
 
 
 def _run(moments: FactorMoments, ways: list[FactorWay], asked: _Asked) -> FactorsRun:
@@ -311,8 +311,8 @@ def _by_em(rows: Data, k: int, asked: _Asked) -> tuple[FactorsRun, bool]:
     def climb(i: int, way: Climb) -> None:
         way.run(asked.tol, asked.max_iter, asked.watching(i, k), Squarem())
 
-    thetas = problem.beginnings(None, asked.starts, asked.seed)
-    climbs, stopped = from_starts(thetas, asked.starts, asked.watch, partial(Climb.at, problem), climb)
+    thetas = problem.starting_points(None, asked.starts, asked.seed)
+    climbs, stopped = climb_from_starts(thetas, asked.starts, asked.watch, partial(Climb.at, problem), climb)
     run = run_of(problem, climbs, asked.starts, stopped, asked.tol)
     optima = tuple(StartResult(o.objective, o.iterations, o.converged, o.stopped or None) for o in run.optima)
     facts = (optima, None, problem.weight, names, asked.columns, asked.spherical)

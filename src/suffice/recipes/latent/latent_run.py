@@ -18,7 +18,7 @@ from suffice.errors import FitError, Sentence, listing, note, quantity
 from suffice.errors.remedies import in_python
 from suffice.families.protocol.family import Array, frame
 from suffice.learning.em import checked_numbers
-from suffice.learning.incomplete.climb import Climb, EmMethod, Point, evaluate, from_starts
+from suffice.learning.incomplete.climb import Climb, EmMethod, Point, climb_from_starts, evaluate
 from suffice.objectives.scores import BIC
 from suffice.structure.undirected.selection import HeldOut
 
@@ -186,7 +186,7 @@ class LatentTask:
         def at(place: Callable[[], Any]) -> Climb:
             return kind(problem, Point(place, None, -np.inf, -np.inf))
 
-        climbs, stopped = from_starts(places(), n, self.watch, at, climb, collapse)
+        climbs, stopped = climb_from_starts(places(), n, self.watch, at, climb, collapse)
         return [c for c in climbs if c.trace or c.stopped], stopped
 
     def best(self, rows: Any, learn: Callable[[int], tuple[R, bool]], outside: Callable[[Any, Any, int], float]) -> R:

@@ -132,7 +132,7 @@ class Columns:
         reals = tuple(n for n, v in present.items() if not isinstance(v, Finite))
         if len(gappy) * (sum(finite.values()) + 6 * len(reals)) > MAX_NUMBERS:
             finite, reals = {}, ()
-        some = data.take(reals).sample(SAMPLE).columns if gappy and reals else {}
+        some = data.select(reals).sample(SAMPLE).columns if gappy and reals else {}
         return cls(data.columns, gappy, finite, {n: Ranks.of(x[~np.isnan(x)]) for n, x in some.items()})
 
 

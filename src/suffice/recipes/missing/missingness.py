@@ -295,12 +295,12 @@ def _compare_cases(rows: Data, columns: Columns, found: MissingSummary, compare:
     told = [n for n in rows.columns if (n in columns.finite or n in columns.reals) and n not in rows.identifiers]
     if not told:
         raise DataError("there are no columns whose estimates could be compared")
-    model = _model(rows.take(told), compare)
-    some = rows.take([n for n in told if n in model])
+    model = _model(rows.select(told), compare)
+    some = rows.select([n for n in told if n in model])
     schema = some.schema
     available: dict[str, tuple[float, float]] = {}
     for name in [n for n, v in schema.items() if not isinstance(v, Finite)]:
-        spread = observed_cells(some.take([name]), (name,))
+        spread = observed_cells(some.select([name]), (name,))
         weight, mean = float(spread.weight[0]), float(spread.mean[0, 0] + spread.rest[0, 0])
         available[name] = mean, float(np.sqrt(spread.scatter[0, 0, 0] / weight)) if weight else np.nan
     sizes = {n: v.n_states for n, v in schema.items() if isinstance(v, Finite)}

@@ -47,7 +47,7 @@ from suffice.structure.constraints import Constraints, Forbid
 from suffice.structure.methods.ges import GES
 from suffice.structure.methods.hill_climb import HillClimb
 from suffice.structure.methods.pc import MMHC, PC
-from suffice.structure.problem import Method, Problem, check_able, check_number
+from suffice.structure.problem import Method, Problem, check_has, check_number
 from suffice.structure.results.explanations import Explanation, directions, spell
 from suffice.structure.results.found import Found
 from suffice.structure.results.found_graph import N_SHOWN
@@ -340,7 +340,7 @@ def said_once() -> Iterator[None]:
 
 def _check_method(method: Any) -> Method:
     known = "a method is an object such as HillClimb(), Tabu(), Orders() or Exact()"
-    chosen: Method = check_able(HillClimb() if method is None else method, "run", known)
+    chosen: Method = check_has(HillClimb() if method is None else method, "run", known)
     if isinstance(method, (PC, MMHC)):
         raise FitError(
             f"{type(method).__name__} tests independence in rows, and expected statistics would pass for more rows "

@@ -23,7 +23,7 @@ from suffice.learning.incomplete.em_run import covariance_at
 from suffice.learning.incomplete.objective import NoEstimate
 from suffice.learning.incomplete.problem import ParameterProblem
 from suffice.learning.incomplete.task import Task
-from suffice.models.estimated import estimate_network
+from suffice.models.estimation import estimate_network
 from suffice.models.networks import BayesNet
 from suffice.objectives.scores import Evidence, score_of_data
 from suffice.recipes.structural.structural_regressions import log_likelihood_of, regressions_of
@@ -35,7 +35,7 @@ from suffice.structure.results.found import Found
 from suffice.structure.scoring.local_scores import FamilyScores
 from suffice.structure.scoring.parent_sets import TIE
 from suffice.structure.scoring.score_sources import Barring
-from suffice.structure.search import searcher
+from suffice.structure.search import method_to_run
 
 TRIES = 50
 """Searches of a round, each of which leaves out one more family that EM came to no network with."""
@@ -361,7 +361,7 @@ class StructuralSearch:
         """A search under a clock of its own, with what the scores of the problem know already."""
         with closing(self._watch()) as watch:
             problem.scores.watch = lambda what="scoring parent sets": watch.check(what)
-            outcome = searcher(method, problem).run(problem := problem.under(progress=watch))
+            outcome = method_to_run(method, problem).run(problem := problem.under(progress=watch))
             if not outcome.finished:
                 raise OutOfTime if watch.left <= 0 else KeyboardInterrupt
             return Found.of(problem, method, outcome, finished=True)

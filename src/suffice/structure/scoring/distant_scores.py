@@ -111,7 +111,7 @@ class GatheredTables:
 
     >>> from suffice import gather
     >>> s = gather({"x": ["a", "b", "a", "a"], "y": ["u", "v", "v", "u"]}, max_parents=1)
-    >>> GatheredTables(s, [s.variables["x"], s.variables["y"]]).full(np.array([[0, 1]], np.int32))[0]
+    >>> GatheredTables(s, [s.variables["x"], s.variables["y"]]).count_full(np.array([[0, 1]], np.int32))[0]
     array([2, 1, 0, 1], dtype=int32)
     """
 
@@ -125,7 +125,7 @@ class GatheredTables:
         self.number = np.array([self.flat.names.index(name) for name in self.names])
         self.kind = np.int64 if statistics.weight >= 2**31 else np.int32
 
-    def full(self, sets: Sets) -> tuple[Counts, Ints]:
+    def count_full(self, sets: Sets) -> tuple[Counts, Ints]:
         """The tables of these sets, each in the order given: flat counts and offsets."""
         starts = self.flat.starts(self.number[sets])
         if starts is not None:
@@ -156,4 +156,4 @@ class GatheredScores(FiniteScores):
 
     def _level(self, level: Level, tables: Any, offsets: Any, *, last: bool) -> tuple[Ints, Any, Any]:
         self.watch()
-        return self._terms(level.sets, *self.bitmaps.full(level.sets)), None, None
+        return self._terms(level.sets, *self.bitmaps.count_full(level.sets)), None, None

@@ -93,7 +93,7 @@ class FiniteScores(ScoreSource):
             return super()._toggles(child, parents, candidates)
 
         def count() -> tuple[Array, Array]:
-            if self.bitmaps.few(cells, new):
+            if self.bitmaps.is_little_work(cells, new):
                 return self.bitmaps.bits.at_once(Toggles(self.bitmaps.layout, self.form, prefix, new, bool(gone)))  # type: ignore[no-any-return]
             added, taken = np.empty(len(new)), np.empty(len(parents) if gone else 0)
             tables, at = self.bitmaps.count_extensions(prefix, new)
@@ -170,7 +170,7 @@ class FiniteScores(ScoreSource):
         """The terms of the sets of one level (kinds 0, 1) or of their families [set, child], and their tables for the next."""
         sets, size = level.sets, level.sets.shape[1]
         if size == 1:
-            tables, offsets = self.bitmaps.singles()
+            tables, offsets = self.bitmaps.count_singles()
             return self._terms(sets, tables, offsets), tables, offsets
         by_rows = self.bitmaps.by_rows(sets)
         values = np.empty(len(sets) if self.kind <= 1 else sets.shape, np.int64)
@@ -200,7 +200,7 @@ class FiniteScores(ScoreSource):
     def _expand(self, level: Level, g: Ints, tables: Any, offsets: Any, kept: list[Counts] | None = None) -> Ints:
         """The terms of some sets, whose tables are kept if asked for: cells with a last state are what is left of those below."""
         sets, sub = level.sets[g], level.sub[g]
-        core, core_at = self.bitmaps.core(sets)
+        core, core_at = self.bitmaps.count_core(sets)
         at = np.concatenate([[0], np.cumsum(self.bitmaps.cells(sets))])
         full = np.empty(int(at[-1]), core.dtype)
         self._split(at, lambda a, b: expand(sets[a:b], self.sizes, core, core_at[a:], sub[a:b], tables, offsets, full, at[a:]))
@@ -255,7 +255,7 @@ class FiniteScores(ScoreSource):
             if huge[g[0]]:
                 scores[g] = self._slow.families(families_in(sets[g], axis[g]))
             else:
-                terms = self._family_terms(sets[g], axis[g], *self.bitmaps.full(sets[g]))
+                terms = self._family_terms(sets[g], axis[g], *self.bitmaps.count_full(sets[g]))
                 scores[g] = terms / self.scale - self._penalty(sets[g])[np.arange(len(g)), axis[g]]
         return scores
 

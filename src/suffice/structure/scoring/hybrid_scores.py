@@ -276,7 +276,7 @@ class HybridScores(ScoreSource):
         if new:
             k, at = len(self._reals), 0
             step = self._step(new, [wanted[p] for p in new])
-            sums = self.data.take([*self._finite, *self._reals]).fold(step, threads=self.threads, what="adding up moments")
+            sums = self.data.select([*self._finite, *self._reals]).fold(step, threads=self.threads, what="adding up moments")
             for p in new:
                 width, n = self._width(wanted[p]), self._configurations(p)
                 tables[p] = ConfigurationMoments.of(sums[at : at + n * width].reshape(n, width), k)

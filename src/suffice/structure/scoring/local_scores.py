@@ -103,7 +103,7 @@ class ScoreSource:
         wanted = list(families)
         new = [f for f in dict.fromkeys(wanted) if f not in self.known]
         if new:
-            fresh = self.memory.answer(["families", *about(new)], partial(self._fresh, new))
+            fresh = self.memory.answer(["families", *fingerprint(new)], partial(self._fresh, new))
             self.known.update(zip(new, fresh.tolist(), strict=True))
         return np.array([self.known[f] for f in wanted])
 
@@ -197,7 +197,7 @@ class ScoreSource:
             self._told = True
 
 
-def about(families: Sequence[Family]) -> list[int]:
+def fingerprint(families: Sequence[Family]) -> list[int]:
     """Which families these are, in a few numbers: how many, a sum of the first ones, and the last."""
     return [len(families), zlib.crc32(repr(list(families[:100])).encode()), families[-1][0], *families[-1][1]]
 
@@ -244,7 +244,7 @@ class FamilyScores(ScoreSource):
         scores = [np.empty(0)]
         for batch in in_memory(families, self._size, CELLS, FAMILIES):
             self.watch()
-            scores.append(self.memory.answer(["batch", *about(batch)], partial(self._batch, batch)))
+            scores.append(self.memory.answer(["batch", *fingerprint(batch)], partial(self._batch, batch)))
         return np.concatenate(scores)
 
     def _batch(self, families: Sequence[Family]) -> Array:

@@ -23,7 +23,7 @@ from suffice.families.regressions.glm import MAX_PARAMETERS
 from suffice.families.regressions.regression_suprema import RegressionChild, Standardised, Supremum, climb_all, column_products
 from suffice.objectives.scores import Evidence
 from suffice.structure.rules import Parents
-from suffice.structure.scoring.local_scores import Family, ScoreSource, about, families_in, in_memory
+from suffice.structure.scoring.local_scores import Family, ScoreSource, families_in, fingerprint, in_memory
 from suffice.structure.scoring.parent_sets import Sets
 
 ROWS_A_PASS = 3e7
@@ -97,7 +97,7 @@ class RegressionScores(ScoreSource):
         new = [f for f in families if f not in self.known and self._has_room(f)]
         most = max(1.0, ROWS_A_PASS / max(1, self.data.n_rows))
         for part in in_memory(new, lambda f: float(self._layout(f).size) ** 2, KEPT, most):
-            asked = ["regressions", *about(part)]
+            asked = ["regressions", *fingerprint(part)]
             self.fits.answer(asked, partial(self._fit, part), partial(self._pack, part), partial(self._unpack, part))
         result[mine] = [self.known[f] for f in families]
         return result

@@ -21,7 +21,7 @@ from suffice.basis.variables import Finite, Real
 from suffice.errors import FitError, GraphError, listing
 from suffice.errors.remedies import Remedy, score_by
 from suffice.graphs import Dag, Graph
-from suffice.structure.problem import Problem, check_able, check_number
+from suffice.structure.problem import Problem, check_has, check_number
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.scoring.local_scores import form_of
 from suffice.structure.undirected.graph_method import GraphMethod
@@ -69,7 +69,7 @@ class Decomposable(GraphMethod):
         check_number("max_clique", self.max_clique, 1, optional=True)
         check_number("restarts", self.restarts, 0)
         if self.score is not None:
-            check_able(self.score, "local", "a score is LogLikelihood(), AIC(), BIC() or Evidence(prior)")
+            check_has(self.score, "local", "a score is LogLikelihood(), AIC(), BIC() or Evidence(prior)")
         object.__setattr__(self, "start", self.start if self.start is None else Graph(self.start))
 
     def run(self, problem: Problem) -> GraphOutcome:

@@ -20,7 +20,7 @@ from suffice.graphs import Graph
 from suffice.graphs.text import Edge
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
-from suffice.structure.problem import Method, Problem, check_able
+from suffice.structure.problem import Method, Problem, check_has
 from suffice.structure.results.found_graph import GraphOutcome, PathEntry, PenaltyPath
 from suffice.structure.results.plan import Work
 from suffice.structure.rules import Rules
@@ -212,7 +212,7 @@ class PenaltyFits:
 
     def __init__(self, problem: Problem, method: Any, penalties: Penalties, seen: Any) -> None:
         self.problem, self.method, self.penalties, self.seen, self.fits = problem, method, penalties, seen, list[PenaltyFit]()
-        self.data = problem.data if isinstance(problem.data, Statistics) else problem.data.take(problem.names)
+        self.data = problem.data if isinstance(problem.data, Statistics) else problem.data.select(problem.names)
         self.seed, self.threads, self.weight, self.n_variables = problem.seed, problem.threads, float(seen.weight), problem.n
 
     def fits_of(self, seen: Any) -> Iterator[PenaltyFit]:
@@ -281,7 +281,7 @@ class PenalisedMethod(GraphMethod):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "penalty", checked_penalty(self.penalty))
-        check_able(self.select, "judge", "a penalty is chosen by EBIC(0.5), StARS(0.05) or HeldOut(5)")
+        check_has(self.select, "judge", "a penalty is chosen by EBIC(0.5), StARS(0.05) or HeldOut(5)")
         whole(self.n_penalties, "the number of penalties", 1)
 
     def penalties(self, problem: Problem, matrix: Array, *, diagonal: bool = False) -> Penalties:

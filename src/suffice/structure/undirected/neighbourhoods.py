@@ -14,7 +14,7 @@ from suffice.basis.variables import Finite, Real
 from suffice.engines.data import Data
 from suffice.errors import FitError, listing
 from suffice.graphs.text import Edge
-from suffice.structure.problem import Problem, check_able
+from suffice.structure.problem import Problem, check_has
 from suffice.structure.results.found_graph import GraphOutcome
 from suffice.structure.undirected.graph_method import PenalisedMethod, PenaltyFit, PenaltyFits
 from suffice.structure.undirected.node_regressions import CodedNodes, GaussianNodes, NodeFit, NodeRegressions
@@ -79,7 +79,7 @@ class Neighbourhoods(PenalisedMethod):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_able(self.rule, "joined", "the rule by which neighbours are joined is And() or Or()")
+        check_has(self.rule, "joined", "the rule by which neighbours are joined is And() or Or()")
 
     def run(self, problem: Problem) -> GraphOutcome:
         kind = next((kind for kind in self.kinds if kind.takes(problem.variables)), None)

@@ -262,7 +262,7 @@ class CodedNodes(NodeRegressions):
     def of(cls, data: Data | Statistics, variables: Sequence[Variable], *, threads: int | None = None) -> CodedNodes:
         if isinstance(data, Statistics):
             raise DataError("regressions of finite columns pass over the rows again and again, and statistics have none")
-        rows = data.take([v.name for v in variables])
+        rows = data.select([v.name for v in variables])
         finite = [v for v in variables if isinstance(v, Finite)]
         few = merge_equal_rows(rows, finite) if len(finite) == len(variables) else None
         rows = (rows if few is None else few).hold()
@@ -286,7 +286,7 @@ class CodedNodes(NodeRegressions):
 
     def held_out(self, fits: Sequence[NodeFit], test: Data) -> Array:
         """Nothing is said of a node in a state that no row had here: no penalty could foresee it."""
-        rows = test.take(self.columns.names)
+        rows = test.select(self.columns.names)
         products = np.empty((0, 0)) if all(self.columns.finite) else self._products(rows)
         return np.array([rows.weight * self._log_likelihood(fit.coefficients, rows, products) for fit in fits])
 

@@ -147,7 +147,7 @@ def fit(
         )
     if information and not out.lower().endswith(".json"):
         raise SufficeError(f"--information is kept in .json files only, not in {out}")
-    model = _way(given)(given)
+    model = _choose_fit(given)(given)
     if dry_run:
         return print(model)
     write(model, out)
@@ -157,7 +157,7 @@ def fit(
     return None
 
 
-def _way(given: Options) -> Callable[[Options], Any]:
+def _choose_fit(given: Options) -> Callable[[Options], Any]:
     """What fits the kind of model that is asked for, by the options, by the graph, or because a file holds such a model."""
     if given.rbm is not None or given.chain is not None:  # whose data come first, for they have no graph
         if given.data is not None:
@@ -186,10 +186,10 @@ def _way(given: Options) -> Callable[[Options], Any]:
     if given.interactions or given.epochs:
         why = "is for undirected models: give --undirected, or a graph such as 'a -- b; b -- c'"
         refuse(given, "interactions epochs", why, "")
-    return _with_arrows(given)
+    return _choose_directed_fit(given)
 
 
-def _with_arrows(given: Options) -> Callable[[Options], Any]:
+def _choose_directed_fit(given: Options) -> Callable[[Options], Any]:
     """What fits a graph of rows, or the template of a step; where EM begins, and how it climbs, is read from the options."""
     from suffice.graphs import Dag
     from suffice.interfaces.cli import inputs, models
@@ -198,11 +198,11 @@ def _with_arrows(given: Options) -> Callable[[Options], Any]:
     given.dag, given.known = (Dag(given.graph), None) if given.has_arrows else models.graph_of(given.graph)
     if given.group is not None and (given.family or given.hidden):
         raise SufficeError("--group has no part beside --family or --hidden: leave one of them out")
-    given.families = inputs.families_of(given.family or [])
+    given.families = inputs.read_families(given.family or [])
     climbing = ("starts", "seed", "max_iter", "tol", "time_limit", "memory_limit", "checkpoint")
     given.climbing = {name: vars(given)[name] for name in climbing if vars(given)[name] is not None}
     if given.start or given.fixed:
-        given.climbing |= _beginning(given)
+        given.climbing |= _start_and_fixed(given)
     lagged = {name for name in given.dag.nodes if LAGGED.search(name)}
     in_steps = not isinstance(given.dag, Dag) or given.by is not None or given.order is not None
     if lagged and not in_steps:  # lagged names are of sequences, if they are no columns of their own
@@ -219,7 +219,7 @@ def _with_arrows(given: Options) -> Callable[[Options], Any]:
     return _fit_rows
 
 
-def _beginning(given: Options) -> dict[str, Any]:
+def _start_and_fixed(given: Options) -> dict[str, Any]:
     """Where EM begins, and what it leaves as it is: that of the start or else of the model whose graph is fitted."""
     from suffice.interfaces.cli import models, words
 
@@ -309,9 +309,9 @@ def _variables(dag: Any, rows: Any, asked: dict[str, Any]) -> list[Any]:
 
 def _with_families(rows: Any, asked: dict[str, Any]) -> Any:
     """The rows, with columns as their families need them."""
-    from suffice.families.named_families import as_families, with_types_of
+    from suffice.families.named_families import as_families, with_family_types
 
-    return with_types_of(rows, as_families(asked["families"])) if asked.get("families") else rows
+    return with_family_types(rows, as_families(asked["families"])) if asked.get("families") else rows
 
 
 def _plan(dag: Any, rows: Any, asked: dict[str, Any]) -> Any:

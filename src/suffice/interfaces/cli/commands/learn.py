@@ -108,10 +108,10 @@ def learn(
         refuse(given, "hidden starts family", "is for rows, not for sequences")
     elif gaps != "refuse":
         raise SufficeError("--gaps is for sequences: give --order")
-    _way(given)(given)
+    _choose_learner(given)(given)
 
 
-def _way(given: Options) -> Callable[[Options], None]:
+def _choose_learner(given: Options) -> Callable[[Options], None]:
     """What learns the kind of model that is asked for; what is read and chosen by the options."""
     from suffice.interfaces.cli import words
     from suffice.recipes.learn import PRIOR
@@ -142,7 +142,7 @@ def _read(given: Options) -> None:
     """The rows, with columns as families need them, or sequences; and whether something in them is unknown."""
     from suffice.interfaces.cli import inputs
 
-    given.families = inputs.families_of(given.family or [])
+    given.families = inputs.read_families(given.family or [])
     given.unseen = inputs.hidden_of(given.hidden or [])
     rows: Any = inputs.data_of(given.data, given.read)
     if given.families and hasattr(rows, "with_variables"):

@@ -136,7 +136,7 @@ def complete(data: Any, columns: Sequence[str], title: str) -> Any:
         if name not in data.columns:
             hint = nearest(str(name), data.columns) or f"; there are {listing(data.columns)}"
             raise DataError(f"there is no column {name!r}{hint}")
-    rows = data.take(columns).with_numbers(columns)
+    rows = data.select(columns).with_numbers(columns)
     missing = {name: n for name, n in rows.missing.items() if n}
     if missing:
         found = ", ".join(f"{n:,} in {name!r}" for name, n in missing.items())

@@ -101,7 +101,7 @@ class JunctionTree:
         whose tables rule everything out answers NaN. Digits of probabilities that are hardly above 0 may be lost."""
         nothing = self.network.no_evidence()
         whole = Network.of(self.network.sizes, [(scope, NONE, table) for scope, _, table in self.network.factors()])
-        found = questions.in_rows(whole, (), whole.all_factors, np.asarray(nothing[None], np.int32), tables, whole.starts)
+        found = questions.row_answers(whole, (), whole.all_factors, np.asarray(nothing[None], np.int32), tables, whole.starts)
         for r in np.flatnonzero(found.doubtful(absolute=True) | (found.status == questions.IMPOSSIBLE)):
             found.probs[r] = self._marginals(Weighed(self.network, tables[r], nothing, 0.0), nothing).probs
         return found.probs

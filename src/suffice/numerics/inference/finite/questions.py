@@ -73,7 +73,7 @@ class RowAnswers(NamedTuple):
         return np.asarray(unsure if logs is None else unsure | rare)
 
 
-class Desk:
+class Workspace:
     """Room for one thread's questions, and the programs made for them so far."""
 
     def __init__(self, network: Network) -> None:
@@ -91,7 +91,7 @@ class Desk:
         self.slots, self.cells = np.full(SLOTS, -1, np.int64), np.empty(SLOTS)
         self.own_room = np.empty(SPARE + 5 * self.most + 3 * n, np.int64), np.empty(2 * self.most), np.empty(BUFFER)
 
-    def programs(self, net: Network, targets: Ints, seeds: Ints, seen: Codes, first: int, part: Ints) -> int:
+    def make_programs(self, net: Network, targets: Ints, seeds: Ints, seen: Codes, first: int, part: Ints) -> int:
         """Find the part of each row and make programs of the new ones; the row up to which there was room."""
         from suffice.numerics.kernels.inference.arrangement import arrange_parts
         from suffice.numerics.kernels.inference.parts import find_parts, order_parts
@@ -129,10 +129,10 @@ def room_for(tree: Tree, numbers: float) -> Room:
     return np.empty(SPARE + 5 * n + 3 * len(tree.variables), np.int64), np.empty(2 * n), np.empty(int(numbers) + 64)
 
 
-_desks: WeakKeyDictionary[Network, list[Desk]] = WeakKeyDictionary()
+_workspaces: WeakKeyDictionary[Network, list[Workspace]] = WeakKeyDictionary()
 
 
-def in_rows(
+def row_answers(
     network: Network, targets: Sequence[int], seeds: Ints, seen: Codes, tables: Array, start: Ints | None = None
 ) -> RowAnswers:
     """The answers of all rows that programs can give.
@@ -152,28 +152,28 @@ def in_rows(
         answers.status[:] = TOO_LARGE
         return answers
     tables = np.ascontiguousarray(tables)  # kernels are compiled for one layout
-    desks, want = _desks.setdefault(network, []), ROOT if len(asked) else ALONE if start is None else MARGINALS
+    free, want = _workspaces.setdefault(network, []), ROOT if len(asked) else ALONE if start is None else MARGINALS
 
     def answer(first: int) -> None:
-        """The answers of one thread's rows, `first` and those after it, at a desk that is free."""
+        """The answers of one thread's rows, `first` and those after it, in a workspace that is free."""
         share, one = slice(first, first + ROWS), len(seen) == 1
         own = seen if one else seen[share]
-        desk = desks.pop() if desks else Desk(network)
+        space = free.pop() if free else Workspace(network)
         part, done, full = np.empty(len(own), np.int64), 0, False
         while done < len(own):
-            if full or desk.program_at[0] > POOL // 2:  # forget the programs so far
-                desk.part_at[:2], desk.program_at[0] = 0, 0
-                desk.slots[:] = -1
-            stop = desk.programs(network, asked, seeds, own, done, part)
+            if full or space.program_at[0] > POOL // 2:  # forget the programs so far
+                space.part_at[:2], space.program_at[0] = 0, 0
+                space.slots[:] = -1
+            stop = space.make_programs(network, asked, seeds, own, done, part)
             full = stop == done
             if not full:
                 rows = share if one else slice(first + done, first + stop)
                 values = tables if len(tables) == 1 else tables[rows]
                 out = answers.probs[rows], answers.log_prob[rows], answers.status[rows]
-                shown, given = (desk.program_at[1 + part[done:stop]], desk.pool, own[done:stop], values), network.arrays
-                run(0, len(out[2]), want, *shown, *given, NOWHERE if start is None else start, *desk.own_room, *out)
+                shown, given = (space.program_at[1 + part[done:stop]], space.pool, own[done:stop], values), network.arrays
+                run(0, len(out[2]), want, *shown, *given, NOWHERE if start is None else start, *space.own_room, *out)
             done = stop
-        desks.append(desk)
+        free.append(space)
 
     if n <= ROWS:
         answer(0)
@@ -220,7 +220,7 @@ def posteriors(
     """p(targets | each row), and ln of its normaliser: what programs cannot do by a tree for each set of observed variables.
     `logs` are those of one line of tables that floats do not hold. If `absolute`, digits of probabilities that are hardly above 0
     do not matter."""
-    answers = in_rows(network, targets, seeds, seen, tables)
+    answers = row_answers(network, targets, seeds, seen, tables)
     probs, log_prob, _ = answers
     made: dict[bytes, Tree] = {}
     for r in np.flatnonzero(answers.doubtful(logs, absolute=absolute)):

@@ -1,6 +1,6 @@
 """Exact inference with finite and real variables: given the finite ones, the real ones are Gaussian.
 
-Evidence on real nodes enters the finite network as factors, one for each block of nodes that hang together: the density of
+Evidence on real nodes enters the finite network as factors, one for each block of connected nodes: the density of
 its evidence, over the finite parents of the block. A real target is a mixture: a Gaussian for each configuration of its
 block's finite parents, weighted by their posterior. Lauritzen 1992, J. Am. Stat. Assoc. 87, p. 1098.
 
@@ -89,7 +89,7 @@ class ManyConfigurations(TooLarge):
 
 
 class GaussianBlock(NamedTuple):
-    """Nodes that hang together through unobserved real nodes: independent of other blocks given the finite variables."""
+    """Nodes that are connected through unobserved real nodes: independent of other blocks given the finite variables."""
 
     members: tuple[int, ...]
     observed: tuple[int, ...]

@@ -1,7 +1,7 @@
 """Inference by drawing: the options, and what draws say about a probability or a mean, and how surely.
 
 Two kinds of draws, with the same questions: `Weighted` ones are independent and carry weights (likelihood weighting),
-`Chained` ones weigh the same and hang together (Gibbs sampling).
+`Chained` ones weigh the same and depend on those before (Gibbs sampling).
 """
 
 from __future__ import annotations

@@ -47,11 +47,11 @@ def estimate_network(
     *,
     bound: bool = False,
     ready: Mapping[str, Cpd] | None = None,
-    shared: Any = (),
+    ties: Sequence[sharing.Tie] = (),
 ) -> SomeNetwork:
     """The network that statistics, a prior and a choice of point values make. `ready` has distributions of iterative families,
-    which statistics cannot give; `shared` has groups of nodes that share one parameter set."""
-    dag, ties = sharing.shared_in(dag, shared) if shared else (dag, ())
+    which statistics cannot give; nodes of `ties` share one parameter set, and their parents, as the graph
+    has them, correspond."""
     known = statistics.variables
     if missing := [n for n in dag.nodes if n not in known]:
         raise DataError(f"the statistics do not speak of {listing(missing)}, which the graph names{nearest(missing[0], known)}")
@@ -67,7 +67,7 @@ def estimate_network(
         prior = (sharing.tied_prior(prior, tuple(plain)) if plain else prior).bind(variables, statistics)
     together = sharing.seen_together(plain, statistics, variables) if plain else {}
     nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
-    cpds, by = estimated_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
+    cpds, by = estimate_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
     info = f"fitted from {quantity(statistics.weight, 'row')}, {by}{sharing.shared_in_words(ties) if ties else ''}"
     if statistics.suppression is not None:
         info += f"; {statistics.suppression.in_words()}"
@@ -75,7 +75,7 @@ def estimate_network(
     return kind.of(dag, variables, cpds, statistics=statistics, prior=prior, estimate=how, fit_info=info, ties=ties)
 
 
-def estimated_nodes(
+def estimate_nodes(
     nodes: Mapping[str, tuple[Variable, Sequence[Variable]]],
     statistics: Statistics,
     prior: Prior | None,
@@ -141,16 +141,16 @@ def update_network(bn: SomeNetwork, more: Any, decay: float = 1.0) -> SomeNetwor
             "the old and the new, or take it as a prior of the new ones, fit(dag, rows, prior=BDe(bn, ess))"
         )
     if bn.regressions:
-        return _with_regressions(bn, bn.statistics, more)
+        return _update_regressions(bn, bn.statistics, more)
     # inferred states may still widen
     free = {n: v for n, v in bn.variables.items() if isinstance(v, Finite) and v.inferred and v.cuts is None}
     declared = {**bn.variables, **dict.fromkeys(free, Finite)}
     new = more if isinstance(more, Statistics) else gather(rows_with(more, declared, "network"), bn.dag)
     seen = bn.statistics.decay(decay) + new
-    return estimate_network(type(bn), bn.dag, seen, bn.prior, bn.estimate, bound=True, shared=bn.shared)
+    return estimate_network(type(bn), bn.dag, seen, bn.prior, bn.estimate, bound=True, ties=bn.ties)
 
 
-def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwork:
+def _update_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwork:
     """A network with regressions after more rows. Those of states on states, and linear ones, are fitted again to what all rows
     counted; for the others the Laplace posterior of the old rows is the prior of the new ones, and a note says so. Nodes that
     share a regression have one posterior, and the new rows of all of them are its rows."""
@@ -177,7 +177,7 @@ def _with_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNetwo
             f"the rows that {listing(approximate)} were fitted to are known by their normal approximation only (Laplace): it is "
             "the prior of the new rows; fit(bn, all_rows) is exact"
         )
-    return estimate_network(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, shared=bn.shared)
+    return estimate_network(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, ties=bn.ties)
 
 
 def _after_more_rows(bn: SomeNetwork, tie: sharing.Tie, rows: Any) -> dict[str, Cpd]:
