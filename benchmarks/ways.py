@@ -42,7 +42,7 @@ def way(call: Callable[[], Any]) -> tuple[set[tuple[str, str]], int]:
             seen.add((frame.f_code.co_filename.removeprefix(HOME + os.sep), frame.f_code.co_name))
             depth = 0
             while frame is not None:
-                depth += frame.f_code.co_filename.startswith(HOME)
+                depth += frame.f_code.co_filename.startswith(HOME) and frame.f_code.co_name[0] != "<"
                 frame = frame.f_back
             deepest[0] = max(deepest[0], depth)
 

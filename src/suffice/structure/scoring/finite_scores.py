@@ -84,13 +84,13 @@ class FiniteScores(ScoreSource):
         self.logs = np.round(c * np.log(np.maximum(c, 1.0)) * self.scale).astype(np.int64)
         self.form: Form = (*form, self.logs, self.scale)
 
-    def _toggles(self, child: int, parents: Parents, candidates: list[int]) -> Array:
+    def _toggles(self, child: int, parents: Parents, candidates: list[int]) -> Array | None:
         gone = [c for c in candidates if c in parents]
         new = np.array([c for c in candidates if c not in parents], np.int32)
         prefix = (*parents, child)
         cells = math.prod(int(self.sizes[v]) for v in prefix)
         if not len(new) or cells * int(self.sizes[new].max()) > DENSE:
-            return super()._toggles(child, parents, candidates)
+            return None
 
         def count() -> tuple[Array, Array]:
             if self.bitmaps.is_little_work(cells, new):

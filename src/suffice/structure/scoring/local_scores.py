@@ -126,12 +126,15 @@ class ScoreSource:
     def toggles(self, child: int, parents: Parents, candidates: Sequence[int] | None = None) -> Array:
         """The child's score with each candidate, all variables if none are named, put into its parents, or taken out if it is one
         of them; NaN for the child, and for no candidates."""
-        return self._toggles(child, parents, [c for c in (range(self.n) if candidates is None else candidates) if c != child])
+        chosen = [c for c in (range(self.n) if candidates is None else candidates) if c != child]
+        if (scores := self._toggles(child, parents, chosen)) is None:
+            scores = np.full(self.n, np.nan)
+            scores[chosen] = self.families([(child, toggle_parent(parents, c)) for c in chosen])
+        return scores
 
-    def _toggles(self, child: int, parents: Parents, candidates: list[int]) -> Array:
-        result = np.full(self.n, np.nan)
-        result[candidates] = self.families([(child, toggle_parent(parents, c)) for c in candidates])
-        return result
+    def _toggles(self, child: int, parents: Parents, candidates: list[int]) -> Array | None:
+        """The same by a shorter way, where there is one."""
+        return None
 
     def ahead(self, families: Iterable[Family]) -> None:
         """Score what will be asked for next, where that saves passes over the rows."""

@@ -113,7 +113,7 @@ class PriorScores(ScoreSource):
         return levels, scores
 
     def _toggles(self, child: int, parents: Parents, candidates: list[int]) -> Array:
-        scores = self.of_data._toggles(child, parents, candidates)
+        scores = self.of_data.toggles(child, parents, candidates)
         chosen = np.array(candidates, np.int64)
         for order, sets, axis in by_size([(child, toggle_parent(parents, c)) for c in candidates]):
             scores[chosen[order]] += self.prior.of_sets(self.names, sets, axis)
