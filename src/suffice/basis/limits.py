@@ -7,6 +7,7 @@ adds to these. They are read here, once, and passed on as one value, a `Budget`.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -103,6 +104,9 @@ def check_room(room: float, need: float, what: str, fewer: str) -> None:
 
 LIMITS = tuple(Limits.__annotations__)
 
+CLOSE = 0.65
+"""How like a keyword the nearest one is: 'prior' is none of `search`, and 'progress' (0.62) is not what was meant."""
+
 
 def options_of(
     call: str, given: Mapping[str, Any], kind: type, *, without: Sequence[str] = (), old: Sequence[str] = (), **usual: Any
@@ -112,7 +116,9 @@ def options_of(
     known = kind.__annotations__
     for name, value in given.items():
         if name not in (*known, *old):
-            raise ArgumentError(f"{call} takes no {name}={nearest(name, known)}")
+            code = sys._getframe(1).f_code  # the call's own arguments, by name
+            named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            raise ArgumentError(f"{call} takes no {name}={nearest(name, (*named, *known), CLOSE)}")
         if name in without and value is not None:
             have = [limit for limit in LIMITS if limit not in without]
             raise ArgumentError(f"{call} takes no {name}=: its limits are {listing(have, style='str')}")
