@@ -19,6 +19,7 @@ from suffice.basis.limits import Limits, options_of
 from suffice.errors import FitError, ModelError, note, whole
 from suffice.errors.remedies import argument
 from suffice.families.categorical import Table
+from suffice.families.named_families import families_of
 from suffice.families.protocol.family import Estimate
 from suffice.learning.chains.chain_problem import chain_problem_of
 from suffice.learning.chains.chain_task import refuse_first
@@ -267,7 +268,7 @@ def gradient(
 ) -> Run[BayesNet] | Run[Chain]:
     """The network of this graph that incomplete data gives, by gradient ascent on the objective of `em`.
 
-    Arguments are those of `em`, also of templates and sequences (`first`); `method` is `LBFGS()` or, for study, `Projected()`. An
+    Arguments are those of `em`, also of templates and sequences (`first`); a network brings its families and ties; `method` is `LBFGS()` or, for study, `Projected()`. An
     iteration may need more than one E-step. After Ctrl-C or `time_limit` seconds the best so far is returned, with `converged`
     False; the other limits are `memory_limit`, `threads` and `progress`.
 
@@ -282,12 +283,12 @@ def gradient(
     first = given["first"]
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
     how: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "start": start, "threads": budget.threads}
-    how["room"] = budget.room
+    how |= {"room": budget.room, "families": families_of(dag, None)}
     if is_of_sequences(dag, data):
         problem: ParameterProblem = chain_problem_of(dag, data, first=first, **how)
     else:
         refuse_first(first)
-        problem = problem_of(dag, data, **how)
+        problem = problem_of(dag, data, shared=None, **how)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     watch = budget.watch("gradient ascent")
 
