@@ -19,6 +19,7 @@ from suffice.basis.limits import Limits, options_of
 from suffice.errors import FitError, ModelError, note, whole
 from suffice.errors.remedies import argument
 from suffice.families.categorical import Table
+from suffice.families.charts import needing_coordinates
 from suffice.families.named_families import families_of
 from suffice.families.protocol.family import Estimate
 from suffice.learning.chains.chain_problem import chain_problem_of
@@ -297,7 +298,7 @@ def gradient(
 
     def climb(i: int, ascent: GradientAscent) -> None:
         ascent.words = f"start {i + 1} of {n}, " if n > 1 else ""
-        with suppress(_Enough):
+        with needing_coordinates("gradient ascent does not move it: use em"), suppress(_Enough):
             chosen.climb(ascent)
         _refuse_collapse(ascent)  # once more: it may have had all its iterations on the way down
 
