@@ -207,6 +207,10 @@ def test_limits_are_one_value() -> None:
         Budget(time_limit=-1.0)
     with pytest.raises(sf.SufficeError, match="threads is a whole number"):
         Budget(threads=0)
+    with pytest.raises(sf.SufficeError, match="progress is True, False or a function that is called with each step, not 'x'"):
+        sf.em("a -> b", {"a": ["x", "y"], "b": ["u", None]}, progress="x")  # type: ignore[call-overload]
+    with pytest.raises(sf.SufficeError, match="checkpoint is a directory, not 3"):
+        Budget(checkpoint=3)  # type: ignore[arg-type]
 
 
 def test_limits_are_obeyed_wherever_they_are_taken(tmp_path: Path) -> None:
