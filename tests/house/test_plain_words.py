@@ -20,7 +20,8 @@ from suffice.basis.output.terminal import StatusLine, in_notebook, patience, the
 from suffice.interfaces.cli.inputs import missing_words
 from tests.syntax import nodes_of, sources
 
-QUAINT = ("foretold", "foretell", "its ends ±", "hangs a little", ", worth {", "written down;")
+QUAINT = ("foretold", "foretell", "its ends ±", "hangs a little", ", worth {", "written down;", "the data has ")
+"""Words that are not printed; "the data have no column" is said in one way."""
 
 
 def printed(path: Path) -> list[str]:

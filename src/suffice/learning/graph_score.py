@@ -149,7 +149,7 @@ def _beside_regressions(
         rows = with_chosen_families(scan(data).with_numbers(number_columns(families, graph)), families)
     for node in graph.nodes:
         if node not in rows.columns:
-            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
+            raise DataError(f"the data have no column {node!r}, which the graph names{nearest(node, rows.columns)}")
     rows = rows.select(graph.nodes)
     rows.require_complete(graph.nodes)
     rows = rows.with_variables(variables_of_one_shape(ties, rows.schema))

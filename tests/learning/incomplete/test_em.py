@@ -187,7 +187,7 @@ def test_limits_keep_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
 
 REFUSED = {
     "all missing": (lambda: sf.em("a -> b", {"a": ["x", "y"], "b": [None, None]}), "every cell of 'b' is missing.*hidden"),
-    "not there": (lambda: sf.em("h -> a", {"a": ["x", "y"]}), "'h', which is not a column of the data.*hidden="),
+    "not there": (lambda: sf.em("h -> a", {"a": ["x", "y"]}), "the data have no column 'h', which the graph names; .*hidden="),
     "also in the data": (
         lambda: sf.em("h -> a", {"a": ["x", "y"], "h": ["0", None]}, hidden=[sf.Finite("h", ["0", "1"])]),
         "'h' is also a column of the data, with values in 1 rows",

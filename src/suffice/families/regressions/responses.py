@@ -117,7 +117,7 @@ class BinomialLogit(_OfCounts):
         super().refuse(child, parents, s)
         if not 0 < s.child[0] < s.trials:
             what = "successes" if s.child[0] <= 0 else "failures"
-            raise FitError(f"{child.name!r} cannot be fitted: the data has no {what}, and its log-odds would be infinite")
+            raise FitError(f"{child.name!r} cannot be fitted: the data have no {what}, and its log-odds would be infinite")
 
     def link(self, mean: float) -> float:
         return float(np.log(mean) - np.log1p(-mean))
