@@ -15,7 +15,7 @@ from suffice.basis.limits import bytes_of, check_room
 from suffice.families.categorical import Table
 from suffice.incomplete.numbers.patterns import connected_sets
 from suffice.incomplete.rows import best, pick_codes, support
-from suffice.learning.incomplete.em_run import n_bytes
+from suffice.learning.incomplete.em_run import Optimum, n_bytes, spread
 from suffice.learning.incomplete.starts import far_apart, indistinguishable_states, nearest_pairs
 from suffice.numerics.inference.finite.network import Network
 from tests.oracles import with_gaps
@@ -124,6 +124,13 @@ def test_starts_are_reproducible_and_told() -> None:
     assert "of 5 starts led to the best optimum" in repr(run)
     other = sf.em(dag, rows, hidden=hidden, starts=5, seed=8)
     assert other.objective == pytest.approx(run.objective, abs=1e-2)
+
+
+def test_a_range_of_optima_is_told_only_where_it_is_one() -> None:
+    optima = tuple(Optimum(i, -8298.9766 - 1e-9 * i, -8298.0, 9, converged=True) for i in range(3))
+    assert spread(optima) == "3 of 3 starts led to the best optimum"
+    apart = (*optima, Optimum(3, -8300.5, -8300.0, 9, converged=True))
+    assert spread(apart) == ("3 of 4 starts led to the best optimum; the objectives lie between -8,300.5000 and -8,298.9766")
 
 
 def test_the_number_of_threads_does_not_matter() -> None:
