@@ -187,7 +187,7 @@ def test_a_misspelt_argument_is_answered_with_the_nearest_one(name: str) -> None
 
 
 def test_a_keyword_of_other_calls_has_no_nearest_one() -> None:
-    with pytest.raises(ArgumentError, match="search takes no prior=$"):
+    with pytest.raises(ArgumentError, match=r"search takes no prior=$"):
         sf.search({}, prior=1)  # type: ignore[call-arg]
 
 

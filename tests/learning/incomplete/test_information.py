@@ -291,7 +291,7 @@ def test_fixed_nodes_are_known():
 
 
 @pytest.mark.parametrize(
-    "how, fact",
+    ("how", "fact"),
     [
         ({"families": {"bet": sf.exponential.Beta()}}, r"'bet' is Beta\(\)"),
         ({"prior": sf.priors.KnownVariance(variance=1.0)}, "the variance of 'bet' is known"),
