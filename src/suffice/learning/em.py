@@ -20,7 +20,7 @@ from suffice.basis.iteration import Progress
 from suffice.basis.limits import Limits, options_of
 from suffice.basis.variables import Finite
 from suffice.engines.checkpoints import checkpoint_of
-from suffice.errors import FitError, listing, nearest, note, whole
+from suffice.errors import FitError, listing, nearest, note, quantity, whole
 from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
 from suffice.families.design import terms
 from suffice.families.named_families import families_of
@@ -309,7 +309,7 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
     if stopped:
         note("EM was stopped before its end; this is the best so far")
     elif not best.converged and tol > 0:
-        note(f"EM did not converge in {len(best.trace):,} iterations; allow more with {MORE_ITERATIONS}")
+        note(f"EM did not converge in {quantity(len(best.trace), 'iteration')}; allow more with {MORE_ITERATIONS}")
     model = problem.network(best.point.parameters, best.point.statistic, _info(problem, best, optima))
     traces = tuple(tuple(c.trace) for c in ordered)
     return EmRun(model, tuple(best.trace), best.converged and not best.stopped, optima, problem, best.point, traces=traces)

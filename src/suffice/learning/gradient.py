@@ -16,7 +16,7 @@ from suffice.basis.arrays import Array, Bools
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.iteration import Progress, Run
 from suffice.basis.limits import Limits, options_of
-from suffice.errors import FitError, ModelError, note, whole
+from suffice.errors import FitError, ModelError, note, quantity, whole
 from suffice.errors.remedies import argument
 from suffice.families.categorical import Table
 from suffice.families.charts import needing_coordinates
@@ -269,9 +269,9 @@ def gradient(
 ) -> Run[BayesNet] | Run[Chain]:
     """The network of this graph that incomplete data gives, by gradient ascent on the objective of `em`.
 
-    Arguments are those of `em`, also of templates and sequences (`first`); a network brings its families and ties; `method` is `LBFGS()` or, for study, `Projected()`. An
-    iteration may need more than one E-step. After Ctrl-C or `time_limit` seconds the best so far is returned, with `converged`
-    False; the other limits are `memory_limit`, `threads` and `progress`.
+    Arguments are those of `em`, also of templates and sequences (`first`); a network brings its families and ties. `method` is
+    `LBFGS()` or, for study, `Projected()`. An iteration may need more than one E-step. After Ctrl-C or `time_limit` seconds the
+    best so far is returned, with `converged` False; the other limits are `memory_limit`, `threads` and `progress`.
 
     >>> run = gradient("x -> y", {"x": ["a", "a", "b", None], "y": ["u", "u", "v", "v"]})
     >>> run.converged, run.model["x"].probs.round(3)
@@ -307,7 +307,8 @@ def gradient(
         note("gradient ascent was stopped before its end; this is the best so far")
     best = best_first(ascents, n)[0]
     if not best.converged and not stopped:
-        note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with {argument('max_iter')}")
+        steps = quantity(len(best.trace), "iteration")
+        note(f"gradient ascent did not converge in {steps}; allow more with {argument('max_iter')}")
     by = f"gradient ascent ({type(chosen).__name__})"
     info = f"fitted from {problem.amount} by {by}: {best.in_words(len(ascents))}"
     if problem.conventions.names:
