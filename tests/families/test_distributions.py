@@ -84,6 +84,8 @@ def test_gamma_of_the_front_door_is_the_distribution() -> None:
         ("k", {"k": [1.0, 2.5]}, ef.Geometric(), r"row 2, column 'k': 2\.5"),
         ("u -> wait", {"u": ["a", "a", "b"], "wait": [1.0, 2.0, 3.0]}, ef.Gamma(), "at u='b' cannot be fitted as Gamma"),
         ("x -> wait", {"x": [0.5, 1.0, 2.0], "wait": [1.0, 2.0, 3.0]}, ef.Gamma(), "'x' is a number: make it a regression"),
+        ("x -> share", {"x": [0.5, 1.0, 2.0], "share": [0.1, 0.2, 0.3]}, ef.Beta(), "'x' is a number: turn the edge round"),
+        ("x -> k", {"x": [0.5, 1.0, 2.0], "k": [1.0, 2.0, 3.0]}, ef.Binomial(12), "'x' is a number: turn the edge round"),
         ("wait", {"wait": [1.0, 2.0]}, ef.Normal(), "a distribution such as exponential.Gamma"),
         ("wait", {"wait": ["x", "y"]}, ef.Gamma(), "'x' is not a number"),
     ],

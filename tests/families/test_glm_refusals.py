@@ -189,8 +189,8 @@ def test_trials():
     columns = {"x": X, "t": TRIALS, "y": SUCCESSES}
     refused(BINOMIAL, "a row has y=.* and t=.*: there cannot be more successes than trials", {**columns, "y": SUCCESSES + 9})
     refused(BINOMIAL, "column 't': .*.5 is not a count", {**columns, "t": TRIALS + 0.5}, {"t": Real("t")})
-    refused(BINOMIAL, "the data has no successes", {**columns, "y": 0 * SUCCESSES})
-    refused(BINOMIAL, "the data has no failures", {**columns, "y": TRIALS})
+    refused(BINOMIAL, "the data have no successes", {**columns, "y": 0 * SUCCESSES})
+    refused(BINOMIAL, "the data have no failures", {**columns, "y": TRIALS})
     refused(sf.regressions.BinomialLogit(), "needs the name of the parent of 'y' that holds the trials", columns)
     refused(BINOMIAL, "the trials 't' of 'y' must be one of its parents: add the edge t -> y", {"x": X, "y": SUCCESSES})
     refused(BINOMIAL, "the trials 't' of 'y' must be a number", {**columns, "t": Z}, {"t": Finite("t", list("abc"))})

@@ -20,7 +20,8 @@ from suffice.basis.output.terminal import StatusLine, in_notebook, patience, the
 from suffice.interfaces.cli.inputs import missing_words
 from tests.syntax import nodes_of, sources
 
-QUAINT = ("foretold", "foretell", "its ends ±", "hangs a little", ", worth {", "written down;")
+QUAINT = ("foretold", "foretell", "its ends ±", "hangs a little", ", worth {", "written down;", "the data has ")
+"""Words that are not printed; "the data have no column" is said in one way."""
 
 
 def printed(path: Path) -> list[str]:
@@ -61,7 +62,22 @@ def test_one_is_a_singular(run: Any) -> None:
     assert code == 0
     assert err.startswith("1 row of 8 columns written")
     assert "fitted from 1 row," in sf.fit("x", {"x": ["a"]}).fit_info
-    assert "1 edge;" in sf.search({"x": ["a", "b"] * 20, "y": ["u", "v"] * 20}).summary()
+    rows = {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20}
+    assert "1 edge;" in sf.search(rows).summary()
+    once = sf.bootstrap(rows, n=1)
+    assert repr(once).startswith("Bootstrap: 1 replicate of a search over 2 variables")
+    assert "1 of 1 edge is significant" in repr(once)
+    shown: list[str] = []
+    run = sf.structural_em({**rows, "x": [None, *rows["x"][1:]]}, progress=lambda step: shown.append(step.what))
+    assert "2 variables, 1 edge, score" in repr(run)
+    assert any("1 edge" in what for what in shown)
+    assert not any("1 graphs" in what for what in shown)
+    with pytest.warns(sf.errors.SufficeNote, match="EM did not converge in 1 iteration;"):
+        info = sf.em("x -> y", {**rows, "x": [None, *rows["x"][1:]]}, max_iter=1).model.fit_info
+    assert "in 1 iteration," in info
+    projection = sf.project(run.model, "x -> y")
+    assert "a graph of 2 nodes, 1 edge, 3 parameters" in repr(projection)
+    assert "1 edges" not in "\n".join([*shown, projection.model.fit_info, run.model.picture().svg()])
 
 
 def test_a_dry_run_says_what_the_process_needs_in_all() -> None:

@@ -178,6 +178,19 @@ def test_limits_are_the_same_in_all_long_calls(name: str) -> None:
         assert f"`{option}" in source, f"{name}: its docstring says nothing of {option}"
 
 
+@pytest.mark.parametrize("name", LONG_CALLS)
+def test_a_misspelt_argument_is_answered_with_the_nearest_one(name: str) -> None:
+    call = LONG_CALLS[name][0]
+    for argument in (p.name for p in arguments(inspect.unwrap(call)) if len(p.name) > 3):
+        with pytest.raises(ArgumentError, match=f"{name} takes no {argument}_=; did you mean '{argument}'[?]"):
+            call(*ARGUMENTS.get(name, ({},)), **{f"{argument}_": 1})
+
+
+def test_a_keyword_of_other_calls_has_no_nearest_one() -> None:
+    with pytest.raises(ArgumentError, match=r"search takes no prior=$"):
+        sf.search({}, prior=1)  # type: ignore[call-arg]
+
+
 def test_every_function_that_has_limits_is_listed() -> None:
     passed_on = ("Unpack[QueryOptions]", "Unpack[PredictOptions]", "Unpack[ProbabilityOptions]", "Unpack[ImputeOptions]")
     signatures = {n: str(inspect.signature(f)) for n, f in calls().items()}
@@ -194,6 +207,10 @@ def test_limits_are_one_value() -> None:
         Budget(time_limit=-1.0)
     with pytest.raises(sf.SufficeError, match="threads is a whole number"):
         Budget(threads=0)
+    with pytest.raises(sf.SufficeError, match="progress is True, False or a function that is called with each step, not 'x'"):
+        sf.em("a -> b", {"a": ["x", "y"], "b": ["u", None]}, progress="x")  # type: ignore[call-overload]
+    with pytest.raises(sf.SufficeError, match="checkpoint is a directory, not 3"):
+        Budget(checkpoint=3)  # type: ignore[arg-type]
 
 
 def test_limits_are_obeyed_wherever_they_are_taken(tmp_path: Path) -> None:

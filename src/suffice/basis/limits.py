@@ -7,12 +7,15 @@ adds to these. They are read here, once, and passed on as one value, a `Budget`.
 from __future__ import annotations
 
 import math
+import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from suffice.basis.iteration import Progress, ProgressLike, checked_seconds
-from suffice.errors import ArgumentError, TooLarge, bytes_in_words, listing, nearest, whole
+from suffice.errors import ArgumentError, FitError, TooLarge, bytes_in_words, listing, nearest, whole
 from suffice.errors import bytes_of as bytes_of
 from suffice.errors.remedies import name_of
 
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class Limits(TypedDict, total=False):
-    """The limits that calls have in common. A call that has no use for one of them refuses it by name.
+    """The limits that calls have in common. A call that never has a use for one of them refuses it by name; one that has none
+    for these rows, such as `fit` for a time limit where no cell is missing, is done without.
 
     >>> from suffice import search
     >>> limits: Limits = {"time_limit": 60.0, "threads": 2, "progress": False}
@@ -64,6 +68,10 @@ class Budget:
             checked_seconds(self.time_limit)
         if self.threads is not None:
             whole(self.threads, "threads", 1)
+        if self.progress not in (None, True, False) and not callable(self.progress):
+            raise FitError(f"progress is True, False or a function that is called with each step, not {self.progress!r}")
+        if not isinstance(self.checkpoint, (str, os.PathLike, NoneType)):
+            raise FitError(f"{name_of('checkpoint')} is a directory, not {self.checkpoint!r}")
         if self.memory_limit is not None:
             object.__setattr__(self, "room", float(bytes_of(self.memory_limit)))
 
@@ -103,6 +111,9 @@ def check_room(room: float, need: float, what: str, fewer: str) -> None:
 
 LIMITS = tuple(Limits.__annotations__)
 
+CLOSE = 0.65
+"""How like a keyword the nearest one is: 'prior' is none of `search`, and 'progress' (0.62) is not what was meant."""
+
 
 def options_of(
     call: str, given: Mapping[str, Any], kind: type, *, without: Sequence[str] = (), old: Sequence[str] = (), **usual: Any
@@ -112,7 +123,9 @@ def options_of(
     known = kind.__annotations__
     for name, value in given.items():
         if name not in (*known, *old):
-            raise ArgumentError(f"{call} takes no {name}={nearest(name, known)}")
+            code = sys._getframe(1).f_code  # the call's own arguments, by name
+            named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            raise ArgumentError(f"{call} takes no {name}={nearest(name, (*named, *known), CLOSE)}")
         if name in without and value is not None:
             have = [limit for limit in LIMITS if limit not in without]
             raise ArgumentError(f"{call} takes no {name}=: its limits are {listing(have, style='str')}")

@@ -168,7 +168,7 @@ def rows_with(x: Any, variables: Mapping[str, Any], word: str) -> Data:
     rows = scan(x)
     for name in variables:
         if name not in rows.columns:
-            raise DataError(f"the data has no column {name!r}, which the {word} names{nearest(name, rows.columns)}")
+            raise DataError(f"the data have no column {name!r}, which the {word} names{nearest(name, rows.columns)}")
     return rows.with_variables(variables).select(list(variables))
 
 

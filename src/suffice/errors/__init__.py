@@ -200,9 +200,9 @@ def nobody_reads(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, known: Iterable[str], likeness: float = 0.6) -> str:
     """A hint that ends an error about an unknown name."""
-    close = difflib.get_close_matches(name, list(known), n=1)
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=likeness)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -100,9 +100,9 @@ def as_regression(node: str, kind: str = "Logistic", *, ridge: bool = False) -> 
     return Remedy(f"families={{{node!r}: {kind}({'ridge=1' if ridge else ''})}}", f"--family {shlex.quote(f'{node}={word}')}")
 
 
-def as_family(node: str, family: str) -> Remedy:
-    """A node that is given a distribution."""
-    return Remedy(f"families={{{node!r}: {family}}}", f"--family {shlex.quote(f'{node}=WORD')}")
+def as_family(node: str, family: str, word: str = "WORD") -> Remedy:
+    """A node that is given a family, as Python writes it, and as the command line does."""
+    return Remedy(f"families={{{node!r}: {family}}}", f"--family {shlex.quote(f'{node}={word}')}")
 
 
 def ridge_of(kind: str) -> Remedy:

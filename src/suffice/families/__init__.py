@@ -23,10 +23,11 @@ def family_of(child: Variable, parents: Sequence[Variable]) -> Family[Any]:
     """The family of a node by the types of its variables; what no family covers yet is refused with a way out."""
     numbers = [p.name for p in parents if not isinstance(p, Finite)]
     if isinstance(child, Distributed) and numbers:
+        regression = f"make it a regression, {as_regression(child.name, 'PoissonLog' if child.whole else 'GammaLog')}, "
         raise FitError(
-            f"{child.name!r} is {child.family!r} by finite parents, and {numbers[0]!r} is a number: make it a regression, "
-            f"{as_regression(child.name, 'PoissonLog' if child.whole else 'GammaLog')}, turn the edge round, or cut the "
-            f"parent into intervals: {declaration(numbers[0], 'Bins(5)')}"
+            f"{child.name!r} is {child.family!r} by finite parents, and {numbers[0]!r} is a number: "
+            f"{'' if child.family.kind.bounded else regression}turn the edge round, or cut the parent into intervals: "
+            f"{declaration(numbers[0], 'Bins(5)')}"
         )
     if child.family is not None and not numbers:  # one that was chosen for states or a number
         return child.family  # type: ignore[no-any-return]

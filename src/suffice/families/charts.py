@@ -9,6 +9,7 @@ The intercept is taken at the mean c, so that a parent with mean 1e9 does not ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,6 +34,19 @@ Natural = Array | dict[str, Array]
 
 ROWS = 1e4
 """A cell with so many times the boundary of expected rows is on it: 1e-4 rows for 1e-8."""
+
+
+class NoCoordinates(FitError):
+    """Why a distribution has no coordinates: the fact, which whoever needs them says the consequence of."""
+
+
+@contextmanager
+def needing_coordinates(consequence: str) -> Iterator[None]:
+    """Refuse what has none, with what follows from that."""
+    try:
+        yield
+    except NoCoordinates as fact:
+        raise FitError(f"{fact.said}, and {consequence}") from None
 
 
 class Chart:
@@ -261,7 +275,7 @@ class GaussianChart(Chart):
     def of(cls, cpd: ConditionalGaussian, seen: Moments, imagined: Any, how: Estimate, boundary: float) -> GaussianChart:
         """The rows behind a posterior mean of v are ν − 2, behind a mode ν + 2 + d: see `families.conditional_gaussian`."""
         if imagined is not None and not isinstance(imagined, Moments):
-            raise FitError(f"the variance of {cpd.child.name!r} is known, and gradients and information move it: use em alone")
+            raise NoCoordinates(f"the variance of {cpd.child.name!r} is known")
         Q, k = cpd.variance.size, cpd.coefficients.shape[-1]
         extra = 0.0 if imagined is None else float(how.rows_behind(0.0, k + 1))
         moments = (seen if imagined is None else seen + imagined).at(np.arange(Q))

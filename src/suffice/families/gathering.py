@@ -230,7 +230,7 @@ def gather(
             )
         if node not in rows.columns:
             raise DataError(
-                f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}; if no row shows it, "
+                f"the data have no column {node!r}, which the graph names{nearest(node, rows.columns)}; if no row shows it, "
                 f"declare its states: {hidden_with_states(node, 'em(dag, data, {})')}"
             )
     rows = rows.select(graph.nodes)
@@ -264,7 +264,7 @@ def complete_rows(data: Any, nodes: Sequence[str], known: Mapping[str, Variable]
     rows = scan(data)
     for node in nodes:
         if node not in rows.columns:
-            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
+            raise DataError(f"the data have no column {node!r}, which the graph names{nearest(node, rows.columns)}")
     rows = rows.with_variables(known).select(list(nodes)) if known else rows.select(list(nodes))
     gaps = {name: n for name, n in rows.missing.items() if n}
     if gaps:
@@ -282,7 +282,7 @@ def gather_steps(sequences: Sequences, template: Any, without: Container[str] = 
     for node in graph.nodes:
         if node not in sequences.columns:
             raise DataError(
-                f"the data has no column {node!r}, which the template names{nearest(node, sequences.columns)}; if no step shows "
+                f"the data have no column {node!r}, which the template names{nearest(node, sequences.columns)}; if no step shows "
                 f"it, declare it: {hidden_with_states(node, 'em(template, sequences, {})')}"
             )
     rows = sequences.select(graph.nodes)

@@ -20,9 +20,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from suffice.errors import FitError
 from suffice.families.categorical import Table
-from suffice.families.charts import Array, Chart, Flags, GaussianChart, TableChart
+from suffice.families.charts import Array, Chart, Flags, GaussianChart, NoCoordinates, TableChart
 from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.conditional_gaussian import ConditionalGaussian
 from suffice.families.protocol.family import Cpd, Estimate
@@ -314,11 +313,8 @@ class RatesChart(Chart):
 def chart_of(cpd: Cpd) -> Any:
     """The kind of chart that a distribution has."""
     if isinstance(cpd, Table):
-        if cpd.child.family is not None:
-            raise FitError(
-                f"{cpd.child.name!r} is {cpd.child.family!r}, whose parameters are fewer than the cells of its table; gradients "
-                "and information know none of those: use em, and no interval"
-            )
+        if cpd.child.family is not None:  # whose parameters are fewer than the cells
+            raise NoCoordinates(f"{cpd.child.name!r} is {cpd.child.family!r}")
         return TableChart
     if isinstance(cpd, ConditionalGaussian):
         return GaussianChart
@@ -326,10 +322,7 @@ def chart_of(cpd: Cpd) -> Any:
         return RatesChart
     if isinstance(cpd, RegressionCpd):
         return LinearChart if cpd.family.normal else RegressionChart
-    raise FitError(
-        f"{cpd.child.name!r} is a {type(cpd).__name__}; gradients and information are of tables, Gaussians, rates and "
-        "regressions: use em"
-    )
+    raise NoCoordinates(f"{cpd.child.name!r} is {cpd.family!r}")
 
 
 def still(cpds: Mapping[str, Any]) -> dict[str, Chart]:

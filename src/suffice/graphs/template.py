@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from suffice.basis.pictures import Picture
-from suffice.errors import GraphError, TooLarge, whole
+from suffice.errors import GraphError, TooLarge, quantity, whole
 from suffice.graphs.directed import Dag, DagLike
 from suffice.graphs.lagged import Parents, lagged_written, read_lagged, unrolled_name, variable_and_lag, within
 from suffice.graphs.text import Edge, show, statements
@@ -248,7 +248,7 @@ class Template(GraphValue):
     def __repr__(self) -> str:
         slices = [_text(self.slice_at(t).topological_order, s) for t, s in enumerate(self._first or ())]
         text = f"{str(self)!r}, first={slices!r}" if slices else repr(str(self))
-        cut = f"{str(self)[:300] + ' ...'!r}, {len(self.nodes)} nodes, {len(self.edges)} edges"
+        cut = f"{str(self)[:300] + ' ...'!r}, {quantity(len(self.nodes), 'node')}, {quantity(len(self.edges), 'edge')}"
         return f"Template({text if len(text) <= 400 else cut})"
 
     def _scene(self) -> Picture:

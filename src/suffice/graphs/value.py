@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from suffice.basis.pictures import Focus, Picture, Pictured, PictureEdge, PictureNode
+from suffice.errors import quantity
 from suffice.graphs.text import Edge, quote_name, unknown_node
 
 
@@ -61,7 +62,8 @@ class GraphValue(Pictured):
             text += f"; {statement}" if text else statement
             if len(text) > 300:
                 n_edges = sum(len(list(edges)) for edges in self._picture_parts()[1:])
-                return f"{type(self).__name__}({text[:300] + ' ...'!r}, {len(self.nodes)} nodes, {n_edges} edges)"
+                size = f"{quantity(len(self.nodes), 'node')}, {quantity(n_edges, 'edge')}"
+                return f"{type(self).__name__}({text[:300] + ' ...'!r}, {size})"
         return f"{type(self).__name__}({text!r})"
 
     def _picture_parts(self) -> tuple[Iterable[str], Iterable[Edge], Iterable[Edge]]:

@@ -20,9 +20,10 @@ from suffice.basis.iteration import Progress
 from suffice.basis.limits import Limits, options_of
 from suffice.basis.variables import Finite
 from suffice.engines.checkpoints import checkpoint_of
-from suffice.errors import FitError, listing, nearest, note, whole
+from suffice.errors import FitError, listing, nearest, note, quantity, whole
 from suffice.errors.remedies import MORE_ITERATIONS, argument, in_python, ridge_of
 from suffice.families.design import terms
+from suffice.families.named_families import families_of
 from suffice.families.protocol.family import Estimate
 from suffice.learning.chains.chain_task import refuse_first, refuse_shared
 from suffice.learning.incomplete.climb import OLD, Climb, EmMethod, best_first, climb_from_starts, em_method_of, evaluate
@@ -152,9 +153,10 @@ def em(
     `max_iter` iterations, at the time limit, or on Ctrl-C: then the best so far is returned.
 
     `method=Squarem()` extrapolates; `Incremental(10)` takes an M-step after each tenth of the data (the trace has the free
-    energy, a bound on the objective). `families` names other families of nodes, such as `{"y": PoissonLog()}`, whose M-step has
-    no closed form (but for `Linear()`): they take one Newton step of IRLS on the completed rows, which is halved if it lowers
-    the objective (generalised EM). Missing numbers under them are integrated over points of Gauss–Hermite, which a note states.
+    energy, a bound on the objective). `families` names other families of nodes, such as `{"y": PoissonLog()}`; a network brings
+    its own. Their M-step has no closed form (but for `Linear()`): they take one Newton step of IRLS on the completed rows, which
+    is halved if it lowers the objective (generalised EM). Missing numbers under them are integrated over points of Gauss–Hermite,
+    which a note states.
     `shared` ties nodes as in `fit`: the M-step adds what is expected of them. `first` says how sequences begin, as in `fit`.
 
     Intervals of answers, `run.model.query("x", interval=0.95)`, come from the observed information at the estimates: two E-steps
@@ -174,7 +176,7 @@ def em(
     """
     given, budget = options_of("em", options, EmOptions, old=OLD, fixed=())
     method = em_method_of(given)
-    families, shared, first, fixed = given["families"], given["shared"], given["first"], given["fixed"]
+    families, shared, first, fixed = families_of(dag, given["families"]), given["shared"], given["first"], given["fixed"]
     missing_depends_on, information = given["missing_depends_on"], given["information"]
     if not isinstance(information, (bool, type(None))):
         raise FitError(f"information is True, False or left out, not {information!r}")
@@ -307,7 +309,7 @@ def run_of(problem: ParameterProblem, climbs: list[Climb], n: int, stopped: bool
     if stopped:
         note("EM was stopped before its end; this is the best so far")
     elif not best.converged and tol > 0:
-        note(f"EM did not converge in {len(best.trace):,} iterations; allow more with {MORE_ITERATIONS}")
+        note(f"EM did not converge in {quantity(len(best.trace), 'iteration')}; allow more with {MORE_ITERATIONS}")
     model = problem.network(best.point.parameters, best.point.statistic, _info(problem, best, optima))
     traces = tuple(tuple(c.trace) for c in ordered)
     return EmRun(model, tuple(best.trace), best.converged and not best.stopped, optima, problem, best.point, traces=traces)

@@ -216,7 +216,8 @@ def fit(
     to be at random; `missing_depends_on={"income": ["income", "age"]}` makes what they depend on part of the model, as in `em`.
 
     The limits of long calls, `time_limit`, `threads`, `progress` and, where there are missing cells, `checkpoint`, are for fits
-    that iterate; what is counted in one scan has no use for them. What takes more than `memory_limit` is refused.
+    that iterate; what is counted in one scan has no use for them, and leaves them alone. What takes more than `memory_limit` is
+    refused.
 
     >>> from suffice import BDeu
     >>> bn = fit("rain -> wet", {"rain": ["no", "yes", "yes"], "wet": ["no", "yes", "yes"]}, prior=BDeu(1))

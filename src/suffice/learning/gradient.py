@@ -16,9 +16,11 @@ from suffice.basis.arrays import Array, Bools
 from suffice.basis.blas import one_blas_thread
 from suffice.basis.iteration import Progress, Run
 from suffice.basis.limits import Limits, options_of
-from suffice.errors import FitError, ModelError, note, whole
+from suffice.errors import FitError, ModelError, note, quantity, whole
 from suffice.errors.remedies import argument
 from suffice.families.categorical import Table
+from suffice.families.charts import needing_coordinates
+from suffice.families.named_families import families_of
 from suffice.families.protocol.family import Estimate
 from suffice.learning.chains.chain_problem import chain_problem_of
 from suffice.learning.chains.chain_task import refuse_first
@@ -267,9 +269,9 @@ def gradient(
 ) -> Run[BayesNet] | Run[Chain]:
     """The network of this graph that incomplete data gives, by gradient ascent on the objective of `em`.
 
-    Arguments are those of `em`, also of templates and sequences (`first`); `method` is `LBFGS()` or, for study, `Projected()`. An
-    iteration may need more than one E-step. After Ctrl-C or `time_limit` seconds the best so far is returned, with `converged`
-    False; the other limits are `memory_limit`, `threads` and `progress`.
+    Arguments are those of `em`, also of templates and sequences (`first`); a network brings its families and ties. `method` is
+    `LBFGS()` or, for study, `Projected()`. An iteration may need more than one E-step. After Ctrl-C or `time_limit` seconds the
+    best so far is returned, with `converged` False; the other limits are `memory_limit`, `threads` and `progress`.
 
     >>> run = gradient("x -> y", {"x": ["a", "a", "b", None], "y": ["u", "u", "v", "v"]})
     >>> run.converged, run.model["x"].probs.round(3)
@@ -282,12 +284,12 @@ def gradient(
     first = given["first"]
     tol, max_iter, seed, starts = checked_numbers(tol, max_iter, seed, starts)
     how: dict[str, Any] = {"hidden": hidden, "prior": prior, "estimate": estimate, "start": start, "threads": budget.threads}
-    how["room"] = budget.room
+    how |= {"room": budget.room, "families": families_of(dag, None)}
     if is_of_sequences(dag, data):
         problem: ParameterProblem = chain_problem_of(dag, data, first=first, **how)
     else:
         refuse_first(first)
-        problem = problem_of(dag, data, **how)
+        problem = problem_of(dag, data, shared=None, **how)
     n = starts if starts is not None else 1 if start is not None or not problem.hidden else 10
     watch = budget.watch("gradient ascent")
 
@@ -296,7 +298,7 @@ def gradient(
 
     def climb(i: int, ascent: GradientAscent) -> None:
         ascent.words = f"start {i + 1} of {n}, " if n > 1 else ""
-        with suppress(_Enough):
+        with needing_coordinates("gradient ascent does not move it: use em"), suppress(_Enough):
             chosen.climb(ascent)
         _refuse_collapse(ascent)  # once more: it may have had all its iterations on the way down
 
@@ -305,7 +307,8 @@ def gradient(
         note("gradient ascent was stopped before its end; this is the best so far")
     best = best_first(ascents, n)[0]
     if not best.converged and not stopped:
-        note(f"gradient ascent did not converge in {len(best.trace):,} iterations; allow more with {argument('max_iter')}")
+        steps = quantity(len(best.trace), "iteration")
+        note(f"gradient ascent did not converge in {steps}; allow more with {argument('max_iter')}")
     by = f"gradient ascent ({type(chosen).__name__})"
     info = f"fitted from {problem.amount} by {by}: {best.in_words(len(ascents))}"
     if problem.conventions.names:

@@ -17,7 +17,18 @@ from suffice.basis.blas import one_blas_thread
 from suffice.basis.output.display import html_table, text_table
 from suffice.basis.variables import Finite, is_whole
 from suffice.engines.scan import scan
-from suffice.errors import DataError, FitError, MissingCells, ModelError, StatisticsError, TooLarge, listing, nearest, note
+from suffice.errors import (
+    DataError,
+    FitError,
+    MissingCells,
+    ModelError,
+    StatisticsError,
+    TooLarge,
+    listing,
+    nearest,
+    note,
+    quantity,
+)
 from suffice.errors.remedies import BY_BIC, WITH_BINS
 from suffice.families import family_of, regressions_among
 from suffice.families.gathering import gather
@@ -149,7 +160,7 @@ def _beside_regressions(
         rows = with_chosen_families(scan(data).with_numbers(number_columns(families, graph)), families)
     for node in graph.nodes:
         if node not in rows.columns:
-            raise DataError(f"the data has no column {node!r}, which the graph names{nearest(node, rows.columns)}")
+            raise DataError(f"the data have no column {node!r}, which the graph names{nearest(node, rows.columns)}")
     rows = rows.select(graph.nodes)
     rows.require_complete(graph.nodes)
     rows = rows.with_variables(variables_of_one_shape(ties, rows.schema))
@@ -261,7 +272,8 @@ class Projection:
 
     def _headline(self) -> str:
         bn = self.model
-        return f"Projection onto a graph of {len(bn):,} nodes, {len(bn.dag.edges):,} edges, {bn.n_parameters:,} parameters"
+        size = f"{quantity(len(bn), 'node')}, {quantity(len(bn.dag.edges), 'edge')}"
+        return f"Projection onto a graph of {size}, {quantity(bn.n_parameters, 'parameter')}"
 
     def __repr__(self) -> str:
         why = f"\n  {self.reason}" if self.reason else ""
@@ -347,7 +359,7 @@ def _of_network(p: BayesNet, graph: Dag) -> Projection:
             ) from None
         crossed[name] = -cpds[name].log_likelihood(seen)
     variables = {n: v for n, v in p.variables.items() if n in cpds}
-    info = f"projected from a network of {len(p):,} nodes and {len(p.dag.edges):,} edges"
+    info = f"projected from a network of {quantity(len(p), 'node')} and {quantity(len(p.dag.edges), 'edge')}"
     return _with_divergence(p, BayesNet.of(graph, variables, cpds, fit_info=info), crossed, expected)
 
 

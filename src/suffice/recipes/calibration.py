@@ -67,7 +67,7 @@ def calibration(network: BayesNet | MarkovNet, data: RowsLike, target: str, *, b
         raise FitError(f"{target!r} is a number, and what is judged are probabilities of states: cut it into Bins")
     rows = scan(data)
     if target not in rows.columns:
-        raise DataError(f"the data has no column {target!r}, which is to be predicted{nearest(target, rows.columns)}")
+        raise DataError(f"the data have no column {target!r}, which is to be predicted{nearest(target, rows.columns)}")
     known = {n: v for n, v in network.variables.items() if n in rows.columns}
     some = rows.select(list(known)).with_variables(known)
     some.require_complete([target])

@@ -196,7 +196,7 @@ def _features(target: Any, features: Iterable[str] | None, columns: Iterable[str
     if not isinstance(target, str):
         raise DataError(f"the target is the name of the column that has the classes, not {target!r}")
     if target not in known:
-        raise DataError(f"the data has no column {target!r} of classes{nearest(target, known)}")
+        raise DataError(f"the data have no column {target!r} of classes{nearest(target, known)}")
     if features is None:
         return [n for n in known if n != target]
     if isinstance(features, str) or not isinstance(features, Iterable):
@@ -204,7 +204,7 @@ def _features(target: Any, features: Iterable[str] | None, columns: Iterable[str
     names = list(features)
     for name in names:
         if name not in known:
-            raise DataError(f"the data has no column {name!r}, which features names{nearest(str(name), known)}")
+            raise DataError(f"the data have no column {name!r}, which features names{nearest(str(name), known)}")
         if name == target:
             raise DataError(f"{name!r} is the target and cannot be among the features")
         if names.count(name) > 1:

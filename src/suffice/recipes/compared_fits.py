@@ -147,7 +147,7 @@ def _checked_target(rows: Any, fits: Fits, target: str | None) -> str:
         raise FitError("say which column is predicted: cross_validate(..., target='y')")
     name = next(iter(own)) if target is None else target
     if name not in rows.columns:
-        raise DataError(f"the data has no column {name!r}, which is to be predicted{nearest(name, rows.columns)}")
+        raise DataError(f"the data have no column {name!r}, which is to be predicted{nearest(name, rows.columns)}")
     if not isinstance(rows.schema[name], Finite):
         raise FitError(f"{name!r} holds numbers, and what is predicted is a finite column: cut it into Bins")
     if not isinstance(rows, Sequences):

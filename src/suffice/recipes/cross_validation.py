@@ -323,7 +323,7 @@ def _rows(
             raise FitError("a score and constraints are for a search; the graph is given")
         if strange := [name for name in dag.nodes if name not in every.columns]:
             near = nearest(strange[0], every.columns)
-            raise DataError(f"the data has no column {listing(strange)}, which the graph names{near}")
+            raise DataError(f"the data have no column {listing(strange)}, which the graph names{near}")
         names = dag.nodes
     elif any(every.missing.values()):
         names = sorted(n for n in every.columns if n not in every.identifiers)

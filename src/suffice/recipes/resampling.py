@@ -21,7 +21,7 @@ from suffice.engines.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, GraphError, SufficeNote, nearest, note, whole
+from suffice.errors import DataError, FitError, GraphError, SufficeNote, nearest, note, quantity, whole
 from suffice.errors.earlier import order_of_arguments
 from suffice.errors.remedies import argument
 from suffice.families.named_families import for_search
@@ -166,7 +166,7 @@ def bootstrap(
     if not n_done:
         raise FitError("the bootstrap was stopped before its first replicate was done")
     if n_done < n:
-        note(f"the bootstrap was stopped after {n_done:,} of {n:,} replicates")
+        note(f"the bootstrap was stopped after {n_done:,} of {quantity(n, 'replicate')}")
     return Bootstrap(names, counts, n, n_done, watch.seconds, steps, is_directed(method))
 
 
@@ -344,7 +344,7 @@ class Bootstrap(OneTable, PicturedTable):
         rows = [f"{e.a} {'→' if self.directed else '–'} {e.b}" for e in self.edges]
         strengths = [e.strength for e in self.edges]
         line = (self.threshold, f"threshold {self.threshold:.3g}")
-        title = f"{len(rows):,} edges in {self.n_done:,} replicates"
+        title = f"{quantity(len(rows), 'edge')} in {quantity(self.n_done, 'replicate')}"
         return plot_intervals(ax, rows, [("strength", strengths, None, None)], x="share of replicates", title=title, upright=line)
 
     def _least(self, threshold: float | None) -> float:
@@ -381,10 +381,11 @@ class Bootstrap(OneTable, PicturedTable):
     def _headline(self) -> str:
         stopped = f" of {self.n:,}, then stopped" if self.n_done < self.n else ""
         kept = sum(e.strength >= self.threshold - 1e-12 for e in self.edges)
-        searched = f"a search over {len(self.lags or self.names):,} variables"
+        significant = f"{kept:,} of {quantity(len(self.edges), 'edge')} {'is' if kept == 1 else 'are'} significant"
+        searched = f"a search over {quantity(len(self.lags or self.names), 'variable')}"
         return (
-            f"{self.n_done:,} replicates{stopped} of {searched}; {self.seconds:.3g} s\n"
-            f"{kept:,} of {len(self.edges):,} edges are significant: strength at least {self.threshold:.3g}"
+            f"{quantity(self.n_done, 'replicate')}{stopped} of {searched}; {self.seconds:.3g} s\n"
+            f"{significant}: strength at least {self.threshold:.3g}"
         )
 
     def _table(self) -> tuple[list[str], list[list[object]]]:

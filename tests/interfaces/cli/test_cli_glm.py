@@ -133,6 +133,11 @@ def test_counts_are_declared(run: Any, rows: Any) -> None:
         (("age -> ill", "--family", "ill=poisson,trials=age"), "poisson takes offset=NAME"),
         (("age -> ill", "--family", "ill=logistic", "--family", "ill=probit"), "--family names 'ill' twice"),
         (("age -> dead; n -> dead", "--family", "dead=binomial"), "needs the name of the parent of 'dead' that holds the trials"),
+        (
+            ("age -> dead", "--family", "dead=binomial"),
+            "that holds the trials, --family dead=binomial,trials=n; where every row has the same number, such as 12, "
+            "--family dead=binomial,n=12 needs none",
+        ),
         (("age -> ill", "--family", "ill=logistic", "--statistics", "s.stats"), "--statistics say nothing of regressions"),
     ],
 )

@@ -51,6 +51,16 @@ def test_decode_one_sequence(run, casino) -> None:
     assert "best paths, ln p -106.4091644 in all: 60 rows written to path.csv" in err
 
 
+@pytest.mark.parametrize("command", ["decode", "smooth", "filter"])
+@pytest.mark.parametrize("first", ["?", "0"])
+def test_nothing_is_noted_of_the_columns_that_say_whose_rows_they_are(run, casino, command, first) -> None:
+    lines = [f"{night or first},{time},{ROLLS[time]}" for night in range(12) for time in range(20)]
+    Path("nights.csv").write_text("\n".join(["night,time,roll", *lines, ""]))
+    code, _, err = run(command, "casino.json", "nights.csv", "--by", "night", "--order", "time", "-o", "out.csv")
+    assert (code, len(err.splitlines())) == (0, 1), err
+    assert pd.read_csv("out.csv", dtype=str)["night"].tolist()[::20] == [first, *map(str, range(1, 12))]
+
+
 @pytest.mark.parametrize("data", ["evenings.csv", "evenings.parquet"])
 def test_answers_are_in_the_order_of_the_rows(run, casino, data) -> None:
     code, _, err = run("decode", "casino.json", data, *ASKED, "-o", "path.parquet", "--keep", "remark")

@@ -142,6 +142,8 @@ def test_options_of_em_are_heard_by_em_or_said_to_be_of_no_use(run: Any, quiz: A
     assert "by EM: did not converge in 1 iteration" in err
     assert "note: --time-limit is for EM; regressions whose own columns are complete run to their end" in err
     assert "for EM:" not in run(*fit)[2]
+    code, _, err = run("fit", GRAPH, "quiz.csv", "-o", "m.json", "--time-limit", -3)
+    assert (code, err) == (1, "error: --time-limit is a number of seconds above 0, not -3.0\n")
 
 
 def test_an_interrupt_outside_em_is_said(run: Any, quiz: Any, monkeypatch: Any) -> None:

@@ -15,7 +15,7 @@ from suffice.basis.limits import bytes_of, check_room
 from suffice.families.categorical import Table
 from suffice.incomplete.numbers.patterns import connected_sets
 from suffice.incomplete.rows import best, pick_codes, support
-from suffice.learning.incomplete.em_run import n_bytes
+from suffice.learning.incomplete.em_run import Optimum, n_bytes, spread
 from suffice.learning.incomplete.starts import far_apart, indistinguishable_states, nearest_pairs
 from suffice.numerics.inference.finite.network import Network
 from tests.oracles import with_gaps
@@ -126,6 +126,13 @@ def test_starts_are_reproducible_and_told() -> None:
     assert other.objective == pytest.approx(run.objective, abs=1e-2)
 
 
+def test_a_range_of_optima_is_told_only_where_it_is_one() -> None:
+    optima = tuple(Optimum(i, -8298.9766 - 1e-9 * i, -8298.0, 9, converged=True) for i in range(3))
+    assert spread(optima) == "3 of 3 starts led to the best optimum"
+    apart = (*optima, Optimum(3, -8300.5, -8300.0, 9, converged=True))
+    assert spread(apart) == ("3 of 4 starts led to the best optimum; the objectives lie between -8,300.5000 and -8,298.9766")
+
+
 def test_the_number_of_threads_does_not_matter() -> None:
     bn = sf.load("alarm")
     data = sf.scan(with_gaps(bn.sample(400, seed=2), 0.5, 2), variables=dict(bn.variables))
@@ -187,7 +194,7 @@ def test_limits_keep_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
 
 REFUSED = {
     "all missing": (lambda: sf.em("a -> b", {"a": ["x", "y"], "b": [None, None]}), "every cell of 'b' is missing.*hidden"),
-    "not there": (lambda: sf.em("h -> a", {"a": ["x", "y"]}), "'h', which is not a column of the data.*hidden="),
+    "not there": (lambda: sf.em("h -> a", {"a": ["x", "y"]}), "the data have no column 'h', which the graph names; .*hidden="),
     "also in the data": (
         lambda: sf.em("h -> a", {"a": ["x", "y"], "h": ["0", None]}, hidden=[sf.Finite("h", ["0", "1"])]),
         "'h' is also a column of the data, with values in 1 rows",

@@ -245,3 +245,14 @@ def test_states_that_a_number_with_gaps_separates_are_refused_with_a_way_out() -
     with pytest.raises(FitError, match=r"grow without end.*Logistic\(ridge=1\)"):
         sf.em("x -> ill", rows, families={"ill": sf.Logistic()})
     assert sf.em("x -> ill", rows, families={"ill": sf.Logistic(ridge=1)}).converged
+
+
+def test_a_network_brings_its_regressions() -> None:
+    graph, data, _ = rows_of("poisson", {"z": gaps(0.2, 1), "x": gaps(0.1, 2)})
+    bn = sf.fit(graph, rows_of("poisson", {})[1], families={"y": sf.regressions.PoissonLog()})
+    named = sf.em(bn.dag, data, families={"y": sf.regressions.PoissonLog()}).model["y"]
+    assert sf.em(bn, data).model["y"].theta.tolist() == named.theta.tolist()
+    by_mechanism = sf.em(bn, data, missing_depends_on={"z": ["y"], "x": ["y"]}).model["y"]
+    assert by_mechanism.is_regression
+    other = sf.regressions.PoissonLog(ridge=1)
+    assert sf.em(bn, data, families={"y": other}).model["y"].family == other

@@ -228,3 +228,21 @@ def test_a_variance_that_falls_to_zero_is_no_estimate():
     rows = {"x": [0.0, 0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 5.0]}
     with pytest.raises(sf.SufficeError, match="collapsed"):
         gradient("h -> x", rows, hidden=[sf.Finite("h", ["p", "q"])], starts=1)
+
+
+def test_a_network_brings_its_regressions_and_ties() -> None:
+    rng = np.random.default_rng(3)
+    x, smoke = rng.normal(size=150), rng.choice(["no", "yes"], 150)
+    ill = np.where(rng.random(150) < 1.0 / (1.0 + np.exp(-x - (smoke == "yes"))), "yes", "no")
+    rows = {"x": x, "smoke": smoke, "ill": ill}
+    bn = sf.fit("x -> ill; smoke -> ill", rows, families={"ill": sf.Logistic()})
+    gaps = {**rows, "smoke": [None if i % 7 == 0 else s for i, s in enumerate(smoke)]}
+    assert gradient(bn, gaps, tol=1e-10).objective == pytest.approx(em(bn, gaps, tol=1e-10).objective, abs=1e-6)
+
+    pairs = {"a": list("xyxx") * 9, "b": list("xxyx") * 9, "c": list("uvvu") * 9, "d": list("uvuu") * 9}
+    tied = sf.fit("a -> c; b -> d", pairs, shared=[("a", "b"), ("c", "d")])
+    pairs["a"][3] = pairs["c"][8] = None
+    model = gradient(tied, pairs, tol=1e-10).model
+    assert model.shared == tied.shared
+    assert model["c"].probs.tolist() == model["d"].probs.tolist()
+    assert model["c"].probs == pytest.approx(em(tied, pairs, tol=1e-10).model["c"].probs, abs=1e-4)

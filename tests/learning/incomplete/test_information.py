@@ -288,3 +288,22 @@ def test_fixed_nodes_are_known():
     assert (b[np.isfinite(b)] <= a[np.isfinite(b)] * (1 + 1e-6)).all()
     with pytest.raises(sf.SufficeError, match="was fixed"):
         known.information().interval("h")
+
+
+@pytest.mark.parametrize(
+    ("how", "fact"),
+    [
+        ({"families": {"bet": sf.exponential.Beta()}}, r"'bet' is Beta\(\)"),
+        ({"prior": sf.priors.KnownVariance(variance=1.0)}, "the variance of 'bet' is known"),
+    ],
+)
+def test_what_has_no_information_is_refused_in_the_words_it_was_given(how: dict[str, Any], fact: str) -> None:
+    rng = np.random.default_rng(0)
+    rain = [None if i % 7 == 0 else s for i, s in enumerate(rng.choice(["no", "yes"], 80))]
+    rows = {"rain": rain, "bet": rng.beta(2, 3, 80)}
+    run = sf.em("rain -> bet", rows, **how)
+    with pytest.raises(sf.SufficeError, match=f"^{fact}, and its intervals after EM are not known$"):
+        run.information()
+    prior = {k: v for k, v in how.items() if k == "prior"}
+    with pytest.raises(sf.SufficeError, match=f"^{fact}, and gradient ascent does not move it: use em$"):
+        sf.gradient(run.model, rows, **prior)

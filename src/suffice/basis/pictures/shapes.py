@@ -15,6 +15,7 @@ from typing import Literal
 from suffice.basis.pictures.arrangement import lay_out
 from suffice.basis.pictures.layout import Box, Layout, Point, Size
 from suffice.basis.pictures.scene import Bar, Curve, PictureEdge, PictureNode, Scene, Style
+from suffice.errors import quantity
 
 MARGIN = 12.0
 """Around a picture."""
@@ -257,8 +258,8 @@ def _with_legend(picture: Scene, groups: Sequence[tuple[str, tuple[Piece, ...]]]
         right, y = max(right, left + 0.85 * length(line)), y + ROW
     low = y - ROW + 4.0 if pieces else bottom
     space = (left - MARGIN, top - MARGIN, right + MARGIN, low + MARGIN)
-    n, m = len(picture.nodes), len(picture.edges)
-    title = f"a graph of {n} nodes and {m} edges" + (f": {picture.caption}" if picture.caption else "")
+    size = f"{quantity(len(picture.nodes), 'node')} and {quantity(len(picture.edges), 'edge')}"
+    title = f"a graph of {size}" + (f": {picture.caption}" if picture.caption else "")
     return Shapes((*groups, *([("", tuple(pieces))] if pieces else [])), space, title)
 
 

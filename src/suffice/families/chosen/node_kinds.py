@@ -61,6 +61,8 @@ class NodeKind(Named):
     listed_in = "distributions"
     of: ClassVar[type[Distribution]]
     whole: ClassVar[bool] = False
+    bounded: ClassVar[bool] = False
+    """Whether values have an upper end, which a regression of any number does not know."""
     statistic: ClassVar[tuple[str, ...]] = ("x",)
     """The formulas whose sums are those of T: the column itself, or what is derived from it."""
     base: ClassVar[tuple[str, float] | None] = None
@@ -153,7 +155,7 @@ class GeometricKind(NodeKind):
 class BinomialKind(NodeKind):
     """Successes in a known number of trials."""
 
-    word, of, whole = "binomial", Binomial, True
+    word, of, whole, bounded = "binomial", Binomial, True, True
     base, constant = ("ln C(n, x)", 1.0), "n"
 
     def from_moments(self, distribution: Any, mean: Array, variance: Array) -> Any:
@@ -217,7 +219,7 @@ class GammaKind(PairKind):
 class BetaKind(PairKind):
     """Numbers between 0 and 1, with the parameters a and b."""
 
-    word, of = "beta", Beta
+    word, of, bounded = "beta", Beta, True
     statistic = ("ln x", "ln(1 - x)")
 
     def from_moments(self, distribution: Any, mean: Array, variance: Array) -> Any:

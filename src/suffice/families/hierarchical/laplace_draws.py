@@ -173,7 +173,7 @@ def _lambdas(rows: Laplace) -> Array:
 
 
 def _reach(rows: Laplace) -> Array:
-    """The ρ − ρ̂ left of which the data has no say: there exp(ρ + η) is nothing for all that the prior holds possible."""
+    """The ρ − ρ̂ left of which the data have no say: there exp(ρ + η) is nothing for all that the prior holds possible."""
     known = _lambdas(rows)
     return np.asarray((-25.0 - 9.0 * np.sqrt(rows.variance) - np.log(known) - rows.variance * known).min(axis=1))
 

@@ -196,8 +196,8 @@ class BDs(Prior):
     def imagine(self, child: Variable, parents: Sequence[Variable], seen: Any = None) -> Counts | None:
         if seen is None:
             raise FitError(
-                f"BDs imagines rows only where the data has some: it is a score, {score_by('Evidence(BDs(1))', 'bds:1')}, and no "
-                f"prior; fit with BDeu"
+                f"BDs imagines rows only where the data have some: it is a score, {score_by('Evidence(BDs(1))', 'bds:1')}, and "
+                f"no prior; fit with BDeu"
             )
         if not isinstance(seen, Counts) or not isinstance(child, Finite):
             return None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from suffice.basis.libraries import sc
 from suffice.basis.variables import Count, Finite, Variable
 from suffice.errors import DataError, FitError
-from suffice.errors.remedies import declaration
+from suffice.errors.remedies import as_family, declaration
 from suffice.families.chosen.exponential_node import PoissonRates
 from suffice.families.design import Regressors, Summary, Sums, codes_of, predict_rows
 from suffice.families.protocol.family import Array, Columns
@@ -94,7 +94,11 @@ class BinomialLogit(_OfCounts):
 
     def check(self, child: Variable, parents: Sequence[Variable]) -> None:
         if self.trials is None:
-            raise FitError(f"BinomialLogit needs the name of the parent of {child.name!r} that holds the trials: trials=...")
+            name, named = child.name, as_family(child.name, "BinomialLogit(trials='n')", "binomial,trials=n")
+            raise FitError(
+                f"BinomialLogit needs the name of the parent of {name!r} that holds the trials, {named}; where every row has the "
+                f"same number, such as 12, {as_family(name, 'exponential.Binomial(12)', 'binomial,n=12')} needs none"
+            )
         super().check(child, parents)
 
     def values(self, child: Variable, columns: Columns) -> Array:
@@ -113,7 +117,7 @@ class BinomialLogit(_OfCounts):
         super().refuse(child, parents, s)
         if not 0 < s.child[0] < s.trials:
             what = "successes" if s.child[0] <= 0 else "failures"
-            raise FitError(f"{child.name!r} cannot be fitted: the data has no {what}, and its log-odds would be infinite")
+            raise FitError(f"{child.name!r} cannot be fitted: the data have no {what}, and its log-odds would be infinite")
 
     def link(self, mean: float) -> float:
         return float(np.log(mean) - np.log1p(-mean))

@@ -264,7 +264,7 @@ def beside(data: Any, keys: Sequence[str | None], keep: list[str] | None, writte
     names = [*named, *(n for n in kept_columns(keep, rows.columns, [*written, *named]))]
     if not names:
         return {}
-    blocks = list(rows.select(names[:1]).map(attrgetter("kept"), keep=names))
+    blocks = list(rows.select(()).map(attrgetter("kept"), keep=names))  # none is read as a variable, and doubted as such
     return {n: pa.chunked_array([plain_text(block[n]) for block in blocks]) for n in names}
 
 

@@ -174,7 +174,8 @@ def _rows(subject: Subject) -> tuple[Any, list[str]]:
     known = [n for n in subject.names if n in opened.columns]
     if not known:
         raise DataError(
-            f"the data has none of the columns that the model names: {listing(subject.names)}; it has {listing(opened.columns)}"
+            f"the data have none of the columns that the model names: {listing(subject.names)}; "
+            f"they have {listing(opened.columns)}"
         )
     hidden = getattr(subject.model, "hidden", ())
     lacking = [n for n in subject.names if n not in known and n not in hidden]

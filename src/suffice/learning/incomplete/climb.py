@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 
 from suffice.basis.iteration import NOTHING, Iteration, Memory, OutOfTime, Packed, Progress, numbers_of, with_numbers
-from suffice.errors import ArgumentError, FitError, ModelError, Sentence, SufficeError, note, whole
+from suffice.errors import ArgumentError, FitError, ModelError, Sentence, SufficeError, note, quantity, whole
 from suffice.errors.earlier import tell_of_argument
 
 ROUNDING = 1e-10
@@ -208,7 +208,7 @@ class Way:
         """How the best of n ways ended."""
         end = "converged" if self.converged else "did not converge"
         several = f", best of {n} starts" if n > 1 else ""
-        return f"{end} in {len(self.trace):,} iterations{several}, log-likelihood {self.point.log_likelihood:,.3f}"
+        return f"{end} in {quantity(len(self.trace), 'iteration')}{several}, log-likelihood {self.point.log_likelihood:,.3f}"
 
 
 W = TypeVar("W", bound=Way)

@@ -123,8 +123,9 @@ def spread(optima: tuple[Optimum, ...]) -> str:
     same = sum(best - o.objective <= SAME * (1.0 + 1e-6 * abs(best)) for o in ended)
     lowest = min(o.objective for o in ended)
     lost = f"; {len(optima) - len(ended)} ended early" if len(ended) < len(optima) else ""
-    between = f"the objectives lie between {lowest:,.4f} and {best:,.4f}"
-    return f"{same} of {len(optima)} starts led to the best optimum; {between}{lost}"
+    ends = [f"{lowest:,.4f}", f"{best:,.4f}"]
+    between = f"; the objectives lie between {' and '.join(ends)}" if ends[0] != ends[1] else ""
+    return f"{same} of {len(optima)} starts led to the best optimum{between}{lost}"
 
 
 def covariance_at(problem: ParameterProblem, parameters: Any) -> ParameterCovariance:

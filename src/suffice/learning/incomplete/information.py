@@ -27,7 +27,7 @@ from suffice.basis.iteration import Progress, ProgressLike
 from suffice.basis.libraries import sc
 from suffice.basis.output.display import html_table, text_table
 from suffice.errors import FitError, ModelError, TooLarge, bytes_in_words, checked_level, listing, nearest, note
-from suffice.families.charts import Array, Chart, Natural
+from suffice.families.charts import Array, Chart, Natural, needing_coordinates
 from suffice.families.protocol.family import Cpd, Interval, frame
 from suffice.families.regression_charts import still
 from suffice.incomplete.components import Theta
@@ -237,7 +237,8 @@ def observed_information(problem: ParameterProblem, parameters: Theta, *, progre
         raise FitError("the observed information with single entries fixed is not known yet; fix whole nodes, or none")
     points, problem = problem.cpds(parameters), problem.scaled
     expected = problem.expect(parameters)
-    atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, problem.still)
+    with needing_coordinates("its intervals after EM are not known"):
+        atlas = Atlas.around(problem, parameters, expected.statistic, BOUNDARY, problem.still)
     if (above := problem.conventions.with_parents) and any(node.finite for node in numbers_near(problem)):
         raise FitError(  # their variances are those of mixtures
             f"the hidden number {above[0]!r} has parents, and finite variables bear on numbers near it: the observed information "

@@ -155,6 +155,6 @@ def check_hidden(unseen: Mapping[str, Any], graph: Dag | Template, rows: Any, wh
             raise FitError(f"the hidden variable {name!r} has {v.n_states:,} states, more than the {rows.n_rows:,} {row}s")
     for name in (n for n in graph.nodes if n not in rows.columns and n not in unseen):
         raise DataError(
-            f"the {what} names {name!r}, which is not a column of the data{nearest(name, rows.columns)}; if no {row} shows it, "
+            f"the data have no column {name!r}, which the {what} names{nearest(name, rows.columns)}; if no {row} shows it, "
             f"declare it: {hidden_variable(name)}"
         )

@@ -108,7 +108,7 @@ class Features:
         for name, own in self.variables.items():
             if variables[name] != own:
                 raise FitError(
-                    f"the features are of {own!r}, and the data has {variables[name]!r}: declare its states when scanning"
+                    f"the features are of {own!r}, and the data have {variables[name]!r}: declare its states when scanning"
                 )
         return dict(self.variables)
 

@@ -207,7 +207,7 @@ def _columns(rows: Data | Statistics, name: str) -> dict[str, Variable]:
     if isinstance(rows, Statistics):
         return {n: v for n, v in rows.variables.items() if isinstance(v, Real)}
     if name in rows.columns or any(c.startswith(name) and c[len(name) :].isdecimal() for c in rows.columns):
-        raise DataError(f"the data has a column that is called like a factor, {name!r}: give these another name, name='f'")
+        raise DataError(f"the data have a column that is called like a factor, {name!r}: give these another name, name='f'")
     refuse_other_kinds(list(rows.schema.values()), "factors", "leave it out, or em(dag, data, hidden=[Real('factor')])")
     return dict(rows.schema)
 

@@ -16,7 +16,7 @@ from suffice.basis.blas import one_blas_thread
 from suffice.basis.limits import options_of
 from suffice.basis.variables import Count, Finite
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, ModelError, listing, nearest, note
+from suffice.errors import DataError, FitError, ModelError, listing, nearest, note, quantity
 from suffice.errors.earlier import tell_of_argument
 from suffice.errors.remedies import FAMILY, MORE_ITERATIONS, as_regression
 from suffice.families.protocol.family import Array, Estimate
@@ -328,7 +328,7 @@ def _run(climbs: list[Climb], problem: StateProblem, hidden: Finite, task: _HmmT
     if gone := [s for s, n in zip(hidden.states, counts, strict=True) if n < FEW]:
         note(f"no steps are left for {listing(gone)} of {hidden.name!r}: fewer states would do as well")
     if not best.converged and task.tol > 0 and not best.stopped:
-        note(f"EM did not converge in {len(best.trace):,} iterations; allow more with {MORE_ITERATIONS}")
+        note(f"EM did not converge in {quantity(len(best.trace), 'iteration')}; allow more with {MORE_ITERATIONS}")
     by = "maximum likelihood" if problem.prior is None else f"posterior {type(problem.estimate).__name__.lower()}"
     stick = f", sticky by {task.sticky:g}" if task.sticky else ""
     info = f"a hidden Markov model of {hidden.n_states} states by EM from {problem.amount}, {by}{stick}"

@@ -236,7 +236,7 @@ def mixture(
         raise DataError("a mixture is learned from rows, and statistics have none; give the data itself")
     rows = scan(data)
     if own["name"] in rows.columns:
-        raise DataError(f"the data has a column {own['name']!r}, too: give the hidden class another name, name='group'")
+        raise DataError(f"the data have a column {own['name']!r}, too: give the hidden class another name, name='group'")
     common = latent_run.check_asked(own, k, choose, starts, start, seed, rows.n_rows, "classes", "rows", True)
     how, most = checked_estimate(estimate), max(common["sizes"])
     n_numbers = sum(not isinstance(v, Finite) for v in rows.schema.values())

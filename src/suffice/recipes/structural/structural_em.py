@@ -29,7 +29,7 @@ from suffice.basis.variables import Finite, NotNormal, Real
 from suffice.engines.checkpoints import checkpoint_of
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, SufficeNote, listing, note
+from suffice.errors import DataError, FitError, SufficeNote, listing, note, quantity
 from suffice.errors.earlier import order_of_arguments
 from suffice.errors.remedies import BY_SCORES, Remedy
 from suffice.families import family_of
@@ -176,9 +176,8 @@ class StructuralRun(Run[BayesNet], PicturedTable):
         unfinished = "not converged" if self.finished else "stopped before its end: the best so far"
         end = "converged" if self.converged else unfinished
         starts = f"; the best of {len(self.optima)} starts" if len(self.optima) > 1 else ""
-        return (
-            f"StructuralRun: {len(self.dag):,} variables, {len(self.dag.edges):,} edges, score {self.score:,.3f}; {end}{starts}"
-        )
+        size = f"{quantity(len(self.dag), 'variable')}, {quantity(len(self.dag.edges), 'edge')}"
+        return f"StructuralRun: {size}, score {self.score:,.3f}; {end}{starts}"
 
     def _edges(self) -> list[list[object]]:
         return [[f"{spell(a)} -> {spell(b)}", why] for (a, b), why in self.directions.items()]

@@ -12,7 +12,7 @@ import numpy as np
 
 from suffice.basis.iteration import OutOfTime, Progress, TraceStep
 from suffice.basis.variables import Finite
-from suffice.errors import FitError, TooLarge, listing, nearest, note
+from suffice.errors import FitError, TooLarge, listing, nearest, note, quantity
 from suffice.families.gathering import requests
 from suffice.families.priors.priors import as_prior
 from suffice.families.protocol.family import Mean
@@ -86,7 +86,7 @@ class _Within(Progress[Any]):
     tell: Callable[[str], None] = lambda what: None
 
     def check(self, what: str = "", score: float | None = None, *, step: TraceStep | None = None) -> None:
-        self.tell(what or f"searching, {len(self.trace):,} graphs")
+        self.tell(what or f"searching, {quantity(len(self.trace), 'graph')}")
 
 
 class StructuralSearch:
@@ -169,7 +169,7 @@ class StructuralSearch:
         else:
             state.score = -np.inf
         for number in range(self.options.rounds):
-            self._where = f"{start}round {number + 1}, {len(state.model.dag.edges)} edges: "
+            self._where = f"{start}round {number + 1}, {quantity(len(state.model.dag.edges), 'edge')}: "
             new = self._next(state, seen)
             if new is None:
                 break
@@ -235,7 +235,7 @@ class StructuralSearch:
         self.graphs[k].append(Round(dag, state.score, state.log_likelihood, self.clock.seconds))
         if self.best is None or _above(state.score, self.best.score):
             self.best, self.of_best, self.converged = state, k, False
-            self.clock.better(f"start {k + 1}, {len(dag.edges)} edges", state.score, state)
+            self.clock.better(f"start {k + 1}, {quantity(len(dag.edges), 'edge')}", state.score, state)
         else:
             self._tell("scored")
 
@@ -398,8 +398,8 @@ class StructuralSearch:
         return climb
 
     def _watch_climb(self, climb: Climb) -> None:
-        edges, log_likelihood = len(climb.problem.dag.edges), climb.point.log_likelihood
-        self._tell(f"iteration {len(climb.trace) + 1} of EM, {edges} edges, log-likelihood {log_likelihood:,.3f}")
+        edges, log_likelihood = quantity(len(climb.problem.dag.edges), "edge"), climb.point.log_likelihood
+        self._tell(f"iteration {len(climb.trace) + 1} of EM, {edges}, log-likelihood {log_likelihood:,.3f}")
 
     def _model(self, climb: Climb) -> BayesNet:
         by = "maximum likelihood" if self.prior is None else "posterior mean"

@@ -191,6 +191,7 @@ def _choose_fit(given: Options) -> Callable[[Options], Any]:
 
 def _choose_directed_fit(given: Options) -> Callable[[Options], Any]:
     """What fits a graph of rows, or the template of a step; where EM begins, and how it climbs, is read from the options."""
+    from suffice.basis.limits import Budget
     from suffice.graphs import Dag
     from suffice.interfaces.cli import inputs, models
     from suffice.statistics import Statistics
@@ -201,6 +202,7 @@ def _choose_directed_fit(given: Options) -> Callable[[Options], Any]:
     given.families = inputs.read_families(given.family or [])
     climbing = ("starts", "seed", "max_iter", "tol", "time_limit", "memory_limit", "checkpoint")
     given.climbing = {name: vars(given)[name] for name in climbing if vars(given)[name] is not None}
+    Budget(time_limit=given.time_limit, memory_limit=given.memory_limit)  # checked, whether or not the rows need EM
     if given.start or given.fixed:
         given.climbing |= _start_and_fixed(given)
     lagged = {name for name in given.dag.nodes if LAGGED.search(name)}
