@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +52,11 @@ class PairFeatures:
     @property
     def n(self) -> int:
         return len(self.labels) + len(self.before)
+
+    def same(self, other: PairFeatures) -> bool:
+        """Whether the same pairs have weights, in chains that are the same."""
+        both = ((getattr(self, f.name), getattr(other, f.name, None)) for f in fields(self))
+        return all(np.array_equal(a, b) for a, b in both if isinstance(a, np.ndarray))
 
     def transitions(self, w: Array) -> Array:
         """The weight of each label after each other."""
