@@ -55,8 +55,8 @@ class PairFeatures:
 
     def same(self, other: PairFeatures) -> bool:
         """Whether the same pairs have weights, in chains that are the same."""
-        both = ((getattr(self, f.name), getattr(other, f.name, None)) for f in fields(self))
-        return all(np.array_equal(a, b) for a, b in both if isinstance(a, np.ndarray))
+        arrays = [f.name for f in fields(self) if isinstance(getattr(self, f.name), np.ndarray)]
+        return type(self) is type(other) and all(np.array_equal(getattr(self, n), getattr(other, n)) for n in arrays)
 
     def transitions(self, w: Array) -> Array:
         """The weight of each label after each other."""
