@@ -65,6 +65,8 @@ asked = sf.load("asia").moral().query("lung", {"xray": "yes"}, interval=None, se
 by_hand = sf.undirected.GaussianMarkovNet("a -- b", [[2.0, -1.0], [-1.0, 2.0]])
 markov: sf.MarkovNet = sf.fit(sf.LogLinear([("a", "b")]), data, objective=sf.PseudoLikelihood(), penalty=sf.L1(0.1))
 undirected: sf.MarkovNet | sf.undirected.GaussianMarkovNet = sf.fit(sf.Graph("a -- b"), data)
+deviance: float = undirected.deviance
+arrows: sf.Dag = sf.fit(sf.Graph("a -- b"), data).to_bayes_net().dag
 lines: sf.MarkovNet = sf.fit("a -- b", data, method=sf.methods.IPF())
 
 learned: sf.BayesNet = sf.learn(data)
