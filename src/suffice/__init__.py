@@ -154,10 +154,12 @@ else:
             return import_module(f"suffice.{name}")
         home = _HOME.get(name)
         if home is None:
+            from suffice.errors import nearest
             from suffice.errors.earlier import TOPIC, tell_of_place
 
             if name not in TOPIC:
-                raise AttributeError(f"module 'suffice' has no attribute {name!r}")
+                hint = nearest(name, __dir__())  # without a name in the error Python adds no hint of its own to this one
+                raise AttributeError(f"module 'suffice' has no attribute {name!r}{hint}", obj=__name__)
             tell_of_place(name)
             home = TOPIC[name]
         globals()[name] = value = getattr(import_module(f"suffice.{home}"), name)

@@ -185,3 +185,9 @@ def test_draws_of_shares_have_the_skew_of_a_dirichlet() -> None:
     eta[:, 0, 0] = np.sqrt(covariance[0, 0, 0]) * rng.standard_normal(40_000)
     ends = np.quantile(dirichlet_shares(theta, eta, covariance, rng)[:, 0, 0], [0.025, 0.975])
     assert ends.round(2).tolist() == [0.01, 0.26]  # those of Beta(2, 18)
+
+
+def test_several_priors_are_printed_as_one_writes_them() -> None:
+    score = sf.Evidence((sf.BDeu(1), sf.NormalInverseGamma()))
+    assert repr(score) == f"Evidence(prior=(BDeu(ess=1), {sf.NormalInverseGamma()!r}))"
+    assert eval(repr(score), vars(sf)) == score

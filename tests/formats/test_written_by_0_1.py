@@ -31,6 +31,16 @@ def test_a_network() -> None:
     assert np.all(bn["wet"].probs < more[1])
 
 
+def test_what_an_update_tells_of_a_regression_is_one_thing() -> None:
+    bn = sf.read(FILES / "network.json")
+    with pytest.warns(sf.SufficeNote) as told:
+        more = bn.update(sf.scan({**ROWS, "yes": list("abaabb") * 4}, NUMBERS))
+    of_yes = [str(w.message) for w in told if "'yes'" in str(w.message)]
+    assert len(of_yes) == 1, of_yes
+    assert "the prior of the new rows" in of_yes[0]
+    assert more.fit_info == "fitted from 48 rows, posterior mean"
+
+
 def test_statistics() -> None:
     seen = sf.Statistics.load(FILES / "network.stats")
     dag = "rain -> wet; rain -> level; rain -> n"

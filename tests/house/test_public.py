@@ -41,8 +41,18 @@ def test_the_front_door_has_few_names_and_each_an_example() -> None:
         thing = getattr(sf, name)
         assert name in WITHOUT_EXAMPLE or thing.__doc__, name
         assert name in WITHOUT_EXAMPLE or examples_of(thing, name), f"{name} has no runnable example"
-    with pytest.raises(AttributeError, match="nonsense"):
-        sf.nonsense  # noqa: B018
+    for page in ("docs/names.md", "CHANGELOG.md"):
+        assert f"{len(sf.__all__)} names" in (ROOT / page).read_text(), page
+
+
+@pytest.mark.parametrize(("name", "hint"), [("nonsense", ""), ("fitt", "; did you mean 'fit'?")])
+def test_an_attribute_that_is_none_is_told_with_the_nearest(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError) as refusal:
+        getattr(sf, name)
+    assert str(refusal.value) == f"module 'suffice' has no attribute {name!r}{hint}"
+    script = f"import suffice\nsuffice.{name}"
+    told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False).stderr
+    assert told.rstrip().endswith(str(refusal.value))  # Python, which has hints of its own there, adds none
 
 
 @pytest.mark.parametrize("topic", TOPICS)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import doctest
 import inspect
 import re
 import subprocess
@@ -64,6 +65,8 @@ asked = sf.load("asia").moral().query("lung", {"xray": "yes"}, interval=None, se
 by_hand = sf.undirected.GaussianMarkovNet("a -- b", [[2.0, -1.0], [-1.0, 2.0]])
 markov: sf.MarkovNet = sf.fit(sf.LogLinear([("a", "b")]), data, objective=sf.PseudoLikelihood(), penalty=sf.L1(0.1))
 undirected: sf.MarkovNet | sf.undirected.GaussianMarkovNet = sf.fit(sf.Graph("a -- b"), data)
+deviance: float = undirected.deviance
+arrows: sf.Dag = sf.fit(sf.Graph("a -- b"), data).to_bayes_net().dag
 lines: sf.MarkovNet = sf.fit("a -- b", data, method=sf.methods.IPF())
 
 learned: sf.BayesNet = sf.learn(data)
@@ -114,20 +117,23 @@ WRONG = (
     'sf.em("a -> b", {}, hidden="a")',
     'sf.load("asia").moral().query("lung", intervall=0.9)',
     'sf.load("asia").moral().predict({"xray": ["yes"]}, "lung", seed="one")',
+    'sf.load("asia").query("lung").meen',
 )
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What mypy says of two scripts that use the package: with the options of the package, so that it takes what it knows of
-    that from its cache, but that no expression of the first is to be untyped."""
+    """What mypy says of scripts that use the package, the last of which is the README: with the options of the package, so that
+    it takes what it knows of that from its cache, but that no expression of the first is to be untyped."""
     pytest.importorskip("mypy")
     root, place = Path(__file__).parents[2], tmp_path_factory.mktemp("scripts")
     (place / "right.py").write_text("# mypy: disallow-any-expr\n" + SCRIPT)
     (place / "wrong.py").write_text("import suffice as sf\n" + "\n".join(WRONG))
+    readme = doctest.DocTestParser().get_examples((root / "README.md").read_text())
+    (place / "readme.py").write_text("".join(example.source for example in readme))
     own = ["--config-file", str(root / "pyproject.toml"), "--cache-dir", str(root / ".mypy_cache")]
     environment = {"MYPYPATH": str(root / "src"), "PATH": "", "PYTHONPATH": ""}
-    call = [sys.executable, "-m", "mypy", *own, "right.py", "wrong.py"]
+    call = [sys.executable, "-m", "mypy", *own, "right.py", "wrong.py", "readme.py"]
     return subprocess.run(call, cwd=place, env=environment, capture_output=True, text=True, check=False).stdout
 
 
@@ -139,8 +145,12 @@ def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
 
 
 def test_a_script_has_no_untyped_expressions(told: str) -> None:
-    assert "in 1 file (checked 2 source files)" in told
+    assert "in 1 file (checked 3 source files)" in told
     assert "right.py" not in told, told
+
+
+def test_the_lines_of_the_readme_have_no_faults(told: str) -> None:
+    assert "readme.py" not in told, told
 
 
 def test_what_functions_refuse_a_type_checker_refuses(told: str) -> None:

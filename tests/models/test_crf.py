@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,7 @@ def test_a_function_of_ones_own_is_a_column_later(tmp_path: Path) -> None:
     crf = fitted(chain)
     assert "length=3" in crf.attributes
     for again in (pickle.loads(pickle.dumps(crf)), reread(crf, tmp_path / "m.json")):
+        assert again != crf  # it reads another column
         with pytest.raises(sf.SufficeError, match="no column 'length'"):
             again.predict(rows())
         supplied = {**ROWS, "length": [str(len(w)) for w in ROWS["word"]]}
@@ -127,6 +129,23 @@ def reread(crf: sf.Crf, path: Path) -> sf.Crf:
     sf.write(crf, path)
     result: sf.Crf = sf.read(path)
     return result
+
+
+def test_models_compare_by_what_they_are(tmp_path: Path) -> None:
+    crf = fitted()
+    assert crf == fitted()
+    assert reread(crf, tmp_path / "m.json") == crf
+    more = crf.weight_vector.copy()
+    more[0] += 1.0
+    assert crf != sf.Crf(crf.vocabulary, crf.features, more)
+    assert crf != fitted(table={**ROWS, "tag": [t.lower() for t in ROWS["tag"]]})
+    assert crf != fitted(sf.LinearChain("tag", [sf.Window(["word"])]))
+    all_pairs, some = (fitted(replace(SHAPED, unseen=True)).features, crf.features)
+    assert all_pairs.n_labels == some.n_labels
+    assert sf.Crf(crf.vocabulary, all_pairs, np.zeros(all_pairs.n)) != sf.Crf(crf.vocabulary, some, np.zeros(some.n))
+    assert crf != crf.linear_chain
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(crf)
 
 
 def test_files_keep_everything_and_are_the_same_each_time(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_files_pickles_and_warm_starts(kind: str, tmp_path: Path) -> None:
     data = (tmp_path / "m.json").read_bytes()
     for again in (sf.read(tmp_path / "m.json"), pickle.loads(pickle.dumps(crf))):
         assert again.linear_chain == crf.linear_chain
+        assert again == crf
         assert np.array_equal(again.log_prob(rows()), crf.log_prob(rows()))
         assert list(again.predict(rows())) == list(crf.predict(rows()))
         sf.write(again, tmp_path / "m.json")

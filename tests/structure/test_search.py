@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +141,18 @@ def test_the_best_so_far_when_time_is_over():
     assert not found.finished
     assert "stopped" in repr(found)
     assert found.dag.edges == ()
+
+
+def test_a_search_that_was_stopped_tells_what_compiling_took_of_its_time(monkeypatch) -> None:
+    rows = {"x": ["a", "b"], "y": ["a", "b"]}
+    for seconds, n_told in ((0.0, 0), (2.0, 1)):
+        total = iter([1.0, 1.0 + seconds])
+        monkeypatch.setattr(sys.modules[sf.search.__module__], "compiling_seconds", lambda total=total: next(total))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always", sf.SufficeNote)
+            sf.search(rows, method=Slow(), time_limit=0.05)
+        of_compiling = [str(w.message) for w in told if "compiling" in str(w.message)]
+        assert of_compiling == ["compiling kernels took 2.0 s of this search, once; `suffice warm` compiles all ahead"][:n_told]
 
 
 def test_the_best_so_far_on_ctrl_c(monkeypatch):

@@ -8,9 +8,11 @@ import numpy as np
 
 from suffice import Forbid, HillClimb, Orders, Real, scan
 from suffice.basis.iteration import Progress
-from suffice.basis.variables import Finite
+from suffice.basis.variables import Count, Finite
+from suffice.families.chosen.exponential_node import ExponentialNode
 from suffice.graphs.paths import meek
 from suffice.graphs.undirected import Graph
+from suffice.numerics.exponential import Beta, Gamma
 from suffice.structure.constraints import MaxParents, Require, Tiers
 from suffice.structure.methods.chow_liu import best_forest, branching, reroot, spanning_tree
 from suffice.structure.methods.cuts import cluster_cut
@@ -127,6 +129,13 @@ def test_model_limit() -> None:
         "'sbp' is a number beside states: an edge between them can on"
     )
     assert model_limit([Finite("ill", ["no", "yes"]), Real("sbp")], ["ill"]) is None
+    wait, share = ExponentialNode(Gamma()).variable("wait"), ExponentialNode(Beta()).variable("share")
+    for numbers, laws in (
+        ([Real("sbp")], "Gaussian"),
+        ([Count("n")], "Poisson"),
+        ([wait, Real("sbp"), share, Real("age")], "Gamma, Gaussian, Beta"),
+    ):
+        assert f"(conditional {laws})" in str(model_limit([Finite("ill", ["no", "yes"]), *numbers]))
 
 
 def test_spell() -> None:

@@ -122,6 +122,8 @@ class Real(NumberVariable):
     family: ClassVar[Any] = None
     word: ClassVar[str] = "real"
     """What it is called where the kinds of columns are listed."""
+    law: ClassVar[str] = "Gaussian"
+    """Its distribution given states."""
 
 
 class NotNormal:
@@ -143,6 +145,8 @@ class Count(NumberVariable, NotNormal):
     family: ClassVar[Any] = None
     word: ClassVar[str] = "count"
     """What it is called where the kinds of columns are listed."""
+    law: ClassVar[str] = "Poisson"
+    """Its distribution given states."""
 
     @property
     def whole(self) -> bool:
@@ -166,6 +170,11 @@ class Distributed(NumberVariable, NotNormal):
     def word(self) -> str:
         """What it is called where the kinds of columns are listed."""
         return str(self.family.kind.word)
+
+    @property
+    def law(self) -> str:
+        """Its distribution given states."""
+        return repr(self.family).removesuffix("()")
 
 
 Variable: TypeAlias = Finite | Real | Count | Distributed

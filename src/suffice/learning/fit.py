@@ -202,6 +202,7 @@ def fit(
     `objective` says what the estimate is the best of (`Likelihood()`; `MaxEntropy()` from moments, with `base` a `MarkovNet` as
     measure), `penalty=L1(x)`, `L2(x)` or their sum is put on its weights, and `method=IPF()` or `LBFGS()` says how it is found.
     After `time_limit` seconds or Ctrl-C `ContrastiveDivergence()` returns the weights so far; the others have none on the way.
+    A type checker, which cannot read text, takes it for a `BayesNet`: write `Graph("a -- b")` where it is to know better.
 
     A `LinearChain` is fitted to `sequences(...)` under `objective=Conditional(label)`, `Perceptron(label)` or `Margin(label)`
     with its `penalty`; `start` is a `Crf` to go on from; `tol` and `max_iter` are as in `em`. After Ctrl-C the best weights so

@@ -251,6 +251,16 @@ class Crf:
             raise DataError(f"there is no row {row:,}: there are {reading.sequences.n_steps:,}, counted from 0")
         return explain_step(reading, int(at[0]), row)
 
+    def __eq__(self, other: object) -> bool:
+        """Same linear chain, same labels and attributes, same weights of the same pairs."""
+        if not isinstance(other, Crf):
+            return NotImplemented
+        mine, theirs = ((c.linear_chain, c.labels, c.vocabulary.values) for c in (self, other))
+        same = mine == theirs and self.features.same(other.features)
+        return same and np.array_equal(self.weight_vector, other.weight_vector)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def _headline(self) -> str:
         active = int(np.count_nonzero(self.weight_vector))
         several = f"{len(self.labels)} label{'s' if len(self.labels) > 1 else ''}"

@@ -47,11 +47,12 @@ def estimate_network(
     *,
     bound: bool = False,
     ready: Mapping[str, Cpd] | None = None,
+    told: Container[str] = (),
     ties: Sequence[sharing.Tie] = (),
 ) -> SomeNetwork:
     """The network that statistics, a prior and a choice of point values make. `ready` has distributions of iterative families,
-    which statistics cannot give; nodes of `ties` share one parameter set, and their parents, as the graph
-    has them, correspond."""
+    which statistics cannot give, and of those in `told` it was said how they came about; nodes of `ties` share one parameter
+    set, and their parents, as the graph has them, correspond."""
     known = statistics.variables
     if missing := [n for n in dag.nodes if n not in known]:
         raise DataError(f"the statistics do not speak of {listing(missing)}, which the graph names{nearest(missing[0], known)}")
@@ -67,7 +68,7 @@ def estimate_network(
         prior = (sharing.tied_prior(prior, tuple(plain)) if plain else prior).bind(variables, statistics)
     together = sharing.seen_together(plain, statistics, variables) if plain else {}
     nodes_and_parents = {n: (variables[n], [variables[p] for p in dag.parents(n)]) for n in dag.nodes}
-    cpds, by = estimate_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together)
+    cpds, by = estimate_nodes(nodes_and_parents, statistics, prior, how, ready or {}, together, told)
     info = f"fitted from {quantity(statistics.weight, 'row')}, {by}{sharing.shared_in_words(ties) if ties else ''}"
     if statistics.suppression is not None:
         info += f"; {statistics.suppression.in_words()}"
@@ -82,9 +83,10 @@ def estimate_nodes(
     how: Estimate,
     ready: Mapping[str, Cpd],
     together: Mapping[str, Any],
+    told: Container[str] = (),
 ) -> tuple[dict[str, Cpd], str]:
     """The distribution of each node, child and parents, that statistics and a bound prior give, and in words what they are; nodes
-    that the prior says nothing about are noted. `together` has what tied nodes have seen."""
+    that the prior says nothing about are noted, but for those in `told`. `together` has what tied nodes have seen."""
     cpds: dict[str, Cpd] = {}
     unspoken: list[str] = []
     for name, (child, parents) in nodes.items():
@@ -98,8 +100,8 @@ def estimate_nodes(
             unspoken.append(name)
         seen = together[name] if name in together else statistics.answer(family.needs(child, parents))
         cpds[name] = family.estimate(child, parents, seen, imagined, how)
-    if unspoken:
-        note(f"the prior says nothing about {listing(unspoken)}: fitted by maximum likelihood")
+    if untold := [name for name in unspoken if name not in told]:
+        note(f"the prior says nothing about {listing(untold)}: fitted by maximum likelihood")
     silent = prior is None or len(unspoken) == len(cpds)
     return cpds, "maximum likelihood" if silent else f"posterior {type(how).__name__.lower()}"
 
@@ -177,7 +179,8 @@ def _update_regressions(bn: SomeNetwork, seen: Statistics, more: Any) -> SomeNet
             f"the rows that {listing(approximate)} were fitted to are known by their normal approximation only (Laplace): it is "
             "the prior of the new rows; fit(bn, all_rows) is exact"
         )
-    return estimate_network(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, bound=True, ready=ready, ties=bn.ties)
+    how: dict[str, Any] = {"bound": True, "ready": ready, "told": approximate, "ties": bn.ties}
+    return estimate_network(type(bn), bn.dag, all_of_them, bn.prior, bn.estimate, **how)
 
 
 def _after_more_rows(bn: SomeNetwork, tie: sharing.Tie, rows: Any) -> dict[str, Cpd]:

@@ -20,6 +20,7 @@ from suffice.engines.sequences.sequences import Sequences
 from suffice.errors import DataError, FitError, listing, note, quantity, whole
 from suffice.errors.remedies import FAMILIES, FAMILY_OPTIONS, Remedy, argument, declaration
 from suffice.families.named_families import for_search
+from suffice.numerics.kernels.compiler.compiling import compiling_seconds
 from suffice.objectives.scores import BIC, GraphPosterior
 from suffice.statistics import Moments, Statistics
 from suffice.structure.constraints import Constraints, Require
@@ -152,6 +153,7 @@ def search(
         asked = {"score": problem.score, "method": chosen, "constraints": constraints, "lags": lags, "families": families}
         asked |= {"seed": seed, "memory_limit": budget.memory_limit}
         problem.progress.memory = checkpoint_of(budget.checkpoint, "search", problem.data, asked)
+    compiled_before = compiling_seconds()
     with problem.progress.memory:
         found: Found | FoundGraph = run_method(chosen, problem)
         if isinstance(found, Found):
@@ -160,6 +162,8 @@ def search(
             found = with_first_steps(found, rows, search_window) if isinstance(data, Sequences) else found
         if found.finished and budget.checkpoint is not None:
             problem.progress.memory.finish()
+    if not found.finished and (compiling := compiling_seconds() - compiled_before) > 0.0:
+        note(f"compiling kernels took {compiling:.1f} s of this search, once; `suffice warm` compiles all ahead")
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import suffice as sf
+from suffice.basis.registry import every
 from suffice.errors import FormatError, SufficeError, SufficeNote
 from suffice.errors.remedies import (
     Remedy,
@@ -211,6 +213,19 @@ def test_usage_errors_are_2(run) -> None:
     assert run("sample", "x.bif")[0] == 2
     assert run("nonsense")[0] == 2
     assert run("--version")[1] == f"suffice {sf.__version__}\n"
+
+
+@pytest.mark.parametrize("word", sorted(every("commands")))
+def test_usage_lines_name_arguments_plainly(run, word: str) -> None:
+    """Versions of typer put other brackets around them."""
+    _, out, _ = run(word, "--help")
+    usage = " ".join(out.split("\n\n")[0].split())
+    assert re.fullmatch(r"Usage: .*\[OPTIONS\]( [A-Z_]+| A\.stats B\.stats \.\.\.| \[[A-Z_]+\])*", usage), usage
+    known = {
+        "learn": "DATA", "fit": "GRAPH_OR_MODEL [DATA]", "gather": "DATA [GRAPH]", "demo": "[WHAT]", "explore": "[MODEL] [DATA]",
+        "merge": "A.stats B.stats ...",
+    }  # fmt: skip
+    assert usage.endswith(known.get(word, ""))
 
 
 def test_bundled_networks_have_names(run) -> None:

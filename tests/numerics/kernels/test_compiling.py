@@ -71,6 +71,16 @@ def test_the_environment_says_when_to_compile(monkeypatch: pytest.MonkeyPatch) -
     compiling.mode.cache_clear()
 
 
+def test_the_seconds_of_compiling_are_those_of_kernels_that_were_not_on_disk(tmp_path: Path) -> None:
+    code = (
+        "from suffice.numerics.kernels.compiler.compiling import compiling_seconds\n"
+        "from suffice.numerics.kernels.counting.count import rehash\n"
+        "rehash.compiled\n"
+        "print(compiling_seconds() > 0)"
+    )
+    assert [printed(code, tmp_path, "now") for _ in range(2)] == ["True\n", "False\n"]
+
+
 BACKGROUND = """
 import time, numpy as np
 from suffice.numerics.kernels.compiler import compiling

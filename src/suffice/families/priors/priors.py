@@ -206,13 +206,16 @@ class BDs(Prior):
         return _imagined_counts(child, parents, self.ess / (max(occur, 1) * child.n_states))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Several(Prior):
-    """Several priors: the first that speaks for a family is heard."""
+    """Several priors, written as a tuple: the first that speaks for a family is heard."""
 
     types = ("Several",)
 
     priors: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        return repr(self.priors)
 
     @property
     def parts(self) -> Sequence[Any]:

@@ -34,6 +34,12 @@ class Command(typer.core.TyperCommand):
             parameter.help = listed  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
 
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Arguments by their names, in brackets where they may be left out; versions of typer put other ones around them."""
+        arguments = (p for p in self.params if p.param_type_name == "argument")
+        named = ((p.metavar or str(p.name).upper(), p.required) for p in arguments)
+        return ["[OPTIONS]", *(name if required else f"[{name}]" for name, required in named)]
+
 
 class Commands(typer.core.TyperGroup):
     """All commands; one that is interrupted says so, where typer would end without a word, and a closed pipe ends quietly."""

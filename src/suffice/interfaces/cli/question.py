@@ -25,6 +25,7 @@ _TOKEN = re.compile(
     r"""|(?P<word>(?:[<>]=)?[^\s,|=()\[\]"]++)""",
     re.DOTALL,
 )
+_DO = re.compile(r"\bdo\s*$")
 _END = "end"
 QUESTION = "the question"
 
@@ -147,6 +148,8 @@ class _Reader:
     def a_mark(self, bar: bool) -> str:
         if self.next.kind == "text":
             return "a comma is missing, or quotes around a name or a state with blanks"
+        if self.next.kind == "(" and _DO.search(self.text, 0, self.next.at):
+            return "what is done stands beside the question: --do NAME=VALUE"
         return "a comma is expected" if bar else "a comma or a bar is expected"
 
     def accept(self, kind: str) -> _Token | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +52,11 @@ class PairFeatures:
     @property
     def n(self) -> int:
         return len(self.labels) + len(self.before)
+
+    def same(self, other: PairFeatures) -> bool:
+        """Whether the same pairs have weights, in chains that are the same."""
+        arrays = [f.name for f in fields(self) if isinstance(getattr(self, f.name), np.ndarray)]
+        return type(self) is type(other) and all(np.array_equal(getattr(self, n), getattr(other, n)) for n in arrays)
 
     def transitions(self, w: Array) -> Array:
         """The weight of each label after each other."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import islice, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,24 @@ class Answer(Tabular):
 
     how: str
     given: Mapping[str, object]
+
+    if TYPE_CHECKING:
+        # What only answers about states have, or about numbers: who asks knows which, and a type checker does not.
+        @property
+        def probs(self) -> Array: ...
+        @property
+        def mode(self) -> Any: ...
+        def entropy(self) -> float: ...
+        @property
+        def mean(self) -> Any: ...
+        @property
+        def variance(self) -> Any: ...
+        @property
+        def sd(self) -> Any: ...
+        def log_prob(self, x: Any) -> Any: ...
+        def density(self, x: Any) -> Any: ...
+        def cdf(self, x: Any) -> Any: ...
+        def quantile(self, q: Any) -> Any: ...
 
     def __reduce__(self) -> tuple[object, ...]:
         # arrays come out of a pickle writeable; made anew they are not

@@ -64,13 +64,15 @@ def directions(problem: Problem, method: Any, parents: Sequence[Parents]) -> dic
 def model_limit(variables: Iterable[Variable], regressions: Collection[str] = ()) -> str | None:
     """What is said before states and numbers are searched together: which directions there are, and how to have the others."""
     every = list(variables)
-    numbers = [v.name for v in every if not isinstance(v, Finite)]
+    laws = {v.name: v.law for v in every if not isinstance(v, Finite)}
+    numbers = list(laws)
     states = [v.name for v in every if isinstance(v, Finite) and v.name not in regressions]
     if not numbers or not states:
         return None
     are = f"{listing(numbers)} {'is a number' if len(numbers) == 1 else 'are numbers'}"
+    kinds = listing(dict.fromkeys(laws.values()), style="str")
     return (
-        f"{are} beside states: an edge between them can only lead from the state to the number (conditional Gaussian), "
+        f"{are} beside states: an edge between them can only lead from the state to the number (conditional {kinds}), "
         f'whatever caused what; such a direction is "{MODEL}". To leave it open, let a state be a regression, which may have '
         f"numbers for parents: {as_regression(states[0])}; or cut numbers into intervals: {declaration(numbers[0], 'Bins(5)')}"
     )
@@ -187,7 +189,7 @@ class EdgePresent(Explanation):
             word = "PoissonLog" if self.number == self.parent else "Logistic"
             ask = f"let {self.parent!r} be a regression, families={{{self.parent!r}: {word}()}}, or " if self.number else ""
             return (
-                f"{MODEL}: a state cannot have a number for a parent (conditional Gaussian), so that the data was not asked; "
+                f"{MODEL}: a state cannot have a number for a parent, so that the data was not asked; "
                 f"to ask it, {ask}cut numbers into intervals: {bins}"
             )
         gain = None if self.equivalent is None else self.equivalent.gain

@@ -60,7 +60,7 @@ def missing_command(
 @arguments.with_options(arguments.ColumnOptions)
 def gather(
     data: arguments.Rows,
-    graph: Annotated[str | None, Argument(metavar="[GRAPH]", help="a graph or a network whose statistics are gathered")] = None,
+    graph: Annotated[str | None, Argument(metavar="GRAPH", help="a graph or a network whose statistics are gathered")] = None,
     out: StatisticsOut = "",
     max_parents: Annotated[
         int | None, Option(metavar="K", help="all that searches with up to K parents need, beside a graph or without one", min=0)

@@ -28,7 +28,7 @@ def networks_command(as_json: AsJson = False) -> None:
 
 @command("demo")
 def demo(
-    what: Annotated[str, Argument(metavar="[WHAT]", help="networks (if not given), or sequences")] = "networks",
+    what: Annotated[str, Argument(metavar="WHAT", help="networks (if not given), or sequences")] = "networks",
     rows: Annotated[int, Option("-n", help="of networks: how many rows to draw", min=1)] = 100_000,
     seed: Annotated[int, Option(help="the same seed gives the same rows", min=0)] = 0,
 ) -> None:

@@ -119,9 +119,9 @@ def _beliefs(text: str, shown: Any, given: list[str], do: list[str], interval: f
 @command("explore")
 def explore(
     model: Annotated[
-        str | None, Argument(metavar="[MODEL]", help="a network, as `suffice show` takes it; else the page offers some")
+        str | None, Argument(metavar="MODEL", help="a network, as `suffice show` takes it; else the page offers some")
     ] = None,
-    data: Annotated[str | None, Argument(metavar="[DATA]", help="rows: .csv .csv.gz .parquet, a glob in quotes")] = None,
+    data: Annotated[str | None, Argument(metavar="DATA", help="rows: .csv .csv.gz .parquet, a glob in quotes")] = None,
     against: Annotated[str | None, Option(metavar="MODEL2", help="a network to compare it with")] = None,
     port: Annotated[int, Option(help="where on this machine; one that is free, if not given", min=0, max=65535)] = 0,
     no_browser: Annotated[bool, Option("--no-browser", help="print the address only, and open nothing")] = False,
@@ -140,7 +140,7 @@ def explore(
 def report(
     model: Model,
     data: Annotated[
-        str | None, Argument(metavar="[DATA]", help="rows that it was learned from, or others: .csv .csv.gz .parquet")
+        str | None, Argument(metavar="DATA", help="rows that it was learned from, or others: .csv .csv.gz .parquet")
     ] = None,
     *,
     out: Annotated[str, Option("--out", "-o", metavar="FILE", help="where the report goes: one HTML file")],

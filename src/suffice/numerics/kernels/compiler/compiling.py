@@ -62,6 +62,7 @@ kernels: dict[str, Kernel] = {}
 """All kernels of the modules that were imported, by module and name."""
 _listener: Callable[[str], None] = note
 _spent = 0.0
+_compiling = 0.0
 
 
 def announce(say: Callable[[str], None]) -> None:
@@ -73,6 +74,11 @@ def announce(say: Callable[[str], None]) -> None:
     """
     global _listener
     _listener = say
+
+
+def compiling_seconds() -> float:
+    """For how long this process has waited, so far, for kernels that were not on disk to be compiled."""
+    return _compiling
 
 
 @cache
@@ -136,11 +142,14 @@ class Kernel:
     @property
     def compiled(self) -> Any:
         """The compiled copy, here to stay; who waits for it is told."""
+        global _compiling
         if self._ready is None:
-            if not (self.on_disk() or beside().wait(self.name)):  # it may be on its way
+            on_disk, start = self.on_disk(), time.perf_counter()
+            if not (on_disk or beside().wait(self.name)):  # it may be on its way
                 self._tell_others()
             self.compile()
             self._ready = self.whole()
+            _compiling += 0.0 if on_disk else time.perf_counter() - start
         return self._ready
 
     def steps(self, arguments: tuple[Any, ...]) -> float:
