@@ -241,6 +241,12 @@ class Progress(Generic[T]):
             if self._line is None:
                 self._line = LINE.begin(lambda: self._text, self.start)
 
+    def settle(self) -> None:
+        """What follows is short, and must come to its end: neither the clock nor who watches stops it any more."""
+        self.time_limit = None
+        if callable(self.show):
+            self.show = False
+
     def close(self) -> None:
         """Take the line on the terminal away."""
         if self._line is not None:

@@ -419,13 +419,21 @@ class StructuralSearch:
             state.score = total + log_likelihood - log_likelihood_of(model, seen, state.expected)
         return state
 
-    def with_prior(self, model: BayesNet, finished: bool) -> BayesNet:
-        """The same graph with the parameters that the user's prior gives; of a run that was stopped, after one iteration."""
+    def with_prior(self, model: BayesNet, finished: bool) -> tuple[BayesNet, bool]:
+        """The same graph with the parameters that the user's prior gives, and whether the run came to its end; of one that was
+        stopped, after one iteration, or as many as there were when it was."""
         if self.options.prior is None:
-            return model
+            return model, finished
         self.prior, self._where = self.options.prior, "the prior: "
         problem = self._parameters(model.dag)
-        return self._model(self._run_em(problem, problem.parameters({n: model[n] for n in model}), None if finished else 1))
+        begin = problem.parameters({n: model[n] for n in model})
+        try:
+            climb = self._run_em(problem, begin, None if finished else 1)
+        except KeyboardInterrupt:
+            finished, begun = False, self._begun
+            self.clock.settle()
+            climb = begun if begun and begun.problem is problem and begun.trace else self._run_em(problem, begin, 1)
+        return self._model(climb), finished
 
 
 def _above(score: float, other: float) -> bool:
