@@ -428,11 +428,13 @@ class StructuralSearch:
         problem = self._parameters(model.dag)
         begin = problem.parameters({n: model[n] for n in model})
         try:
-            climb = self._run_em(problem, begin, None if finished else 1)
+            with closing(self.clock):  # an interrupt answers to what is still on the screen
+                climb = self._run_em(problem, begin, None if finished else 1)
         except KeyboardInterrupt:
             finished, begun = False, self._begun
             self.clock.settle()
             climb = begun if begun and begun.problem is problem and begun.trace else self._run_em(problem, begin, 1)
+        self.clock.close()
         return self._model(climb), finished
 
 
