@@ -443,8 +443,18 @@ def test_ctrl_c_keeps_the_folds_done() -> None:
     with pytest.warns(SufficeNote, match="stopped after 2 of 5"):
         result = cross_validate(sprinkler(50), method=Scripted(interrupted, []), folds=5)
     assert len(result.folds) == 2
+    assert "2 folds of 5, then stopped" in repr(result)
     with pytest.raises(KeyboardInterrupt):
         cross_validate(sprinkler(50), method=Scripted(lambda k: interrupted(2), []), folds=5)
+
+
+def test_one_fold_has_no_standard_error() -> None:
+    with pytest.warns(SufficeNote, match="stopped after 1 of 5"):
+        result = cross_validate(sprinkler(50), method=Scripted(lambda k: interrupted(k + 1), []), folds=5)
+    assert result.mean == result.folds[0].per_row
+    assert np.isnan(result.error)
+    assert "nan" not in repr(result)
+    assert "no standard error; 1 fold of 5, then stopped" in repr(result)
 
 
 def test_a_replicate_that_cannot_be_searched_is_named() -> None:

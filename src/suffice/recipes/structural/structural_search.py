@@ -122,12 +122,11 @@ class StructuralSearch:
         except (OutOfTime, KeyboardInterrupt) as stop:
             finished = False
             if self.best is None and self._begun is not None and self._is_allowed(self._begun.problem.dag):
-                self.clock.time_limit = None  # the first network has not had all its iterations of EM: it is taken as it is
+                self.clock.settle()  # the first network has not had all its iterations of EM: it is taken as it is
                 self._take(len(self.graphs) - 1, self._state(self._begun))
             if self.best is None:
-                if isinstance(stop, KeyboardInterrupt):
-                    raise
-                raise FitError(f"the time limit of {self.clock.time_limit:g} s was over before any network was found") from None
+                raise self.clock.too_early(stop, "any network was found") from None
+            self.clock.settle()
         finally:
             self.clock.close()
         if trouble is not None:
@@ -363,7 +362,7 @@ class StructuralSearch:
             problem.scores.watch = lambda what="scoring parent sets": watch.check(what)
             outcome = method_to_run(method, problem).run(problem := problem.under(progress=watch))
             if not outcome.finished:
-                raise OutOfTime if watch.left <= 0 else KeyboardInterrupt
+                raise self.clock.stop
             return Found.of(problem, method, outcome, finished=True)
 
     def _beyond_edges(self) -> bool:
