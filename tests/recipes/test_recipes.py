@@ -257,6 +257,15 @@ def test_ctrl_c_keeps_the_replicates_done() -> None:
     assert "2 replicates of 9, then stopped" in repr(sure)
 
 
+def test_one_replicate_makes_no_edge_significant() -> None:
+    with pytest.warns(SufficeNote, match="stopped after 1 of 9"):
+        stopped = bootstrap(sprinkler(60), method=Scripted(lambda k: interrupted(k + 1), []), n=9)
+    for sure in (stopped, bootstrap(sprinkler(60), n=1)):
+        assert "are significant" not in repr(sure)
+        assert "one replicate does not say whether an edge is significant" in repr(sure)
+    assert "1 replicate of 9, then stopped" in repr(stopped)
+
+
 def test_a_time_limit_keeps_the_replicates_done() -> None:
     def slow(k: int) -> list[tuple[int, ...]]:
         time.sleep(0.05)

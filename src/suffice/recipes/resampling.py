@@ -21,7 +21,7 @@ from suffice.engines.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, GraphError, SufficeNote, nearest, note, whole
+from suffice.errors import DataError, FitError, GraphError, SufficeNote, nearest, note, quantity, whole
 from suffice.errors.earlier import order_of_arguments
 from suffice.errors.remedies import argument
 from suffice.families.named_families import for_search
@@ -382,10 +382,10 @@ class Bootstrap(OneTable, PicturedTable):
         stopped = f" of {self.n:,}, then stopped" if self.n_done < self.n else ""
         kept = sum(e.strength >= self.threshold - 1e-12 for e in self.edges)
         searched = f"a search over {len(self.lags or self.names):,} variables"
-        return (
-            f"{self.n_done:,} replicates{stopped} of {searched}; {self.seconds:.3g} s\n"
-            f"{kept:,} of {len(self.edges):,} edges are significant: strength at least {self.threshold:.3g}"
-        )
+        significant = f"{kept:,} of {len(self.edges):,} edges are significant: strength at least {self.threshold:.3g}"
+        if self.n_done == 1:
+            significant = "one replicate does not say whether an edge is significant"
+        return f"{quantity(self.n_done, 'replicate')}{stopped} of {searched}; {self.seconds:.3g} s\n{significant}"
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
         n = 4 if self.directed else 3
