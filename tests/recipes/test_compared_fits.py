@@ -141,3 +141,8 @@ def test_ctrl_c_keeps_the_folds_done() -> None:
         result = sf.cross_validate(rows(40), method={"a": interrupted}, folds=4, target="y")
     assert len(result.folds["a"]) == 2
     assert "2 folds of 4, then stopped" in repr(result)
+    del calls[1:]
+    with pytest.warns(sf.SufficeNote, match="stopped after 1 of 4"):
+        result = sf.cross_validate(rows(40), method={"a": interrupted}, folds=4, target="y")
+    assert np.isnan(result.error("a"))
+    assert "1 fold of 4, then stopped" in repr(result)

@@ -257,6 +257,15 @@ def test_ctrl_c_keeps_the_replicates_done() -> None:
     assert "2 replicates of 9, then stopped" in repr(sure)
 
 
+def test_one_replicate_makes_no_edge_significant() -> None:
+    with pytest.warns(SufficeNote, match="stopped after 1 of 9"):
+        stopped = bootstrap(sprinkler(60), method=Scripted(lambda k: interrupted(k + 1), []), n=9)
+    for sure in (stopped, bootstrap(sprinkler(60), n=1)):
+        assert "are significant" not in repr(sure)
+        assert "one replicate does not say whether an edge is significant" in repr(sure)
+    assert "1 replicate of 9, then stopped" in repr(stopped)
+
+
 def test_a_time_limit_keeps_the_replicates_done() -> None:
     def slow(k: int) -> list[tuple[int, ...]]:
         time.sleep(0.05)
@@ -443,8 +452,18 @@ def test_ctrl_c_keeps_the_folds_done() -> None:
     with pytest.warns(SufficeNote, match="stopped after 2 of 5"):
         result = cross_validate(sprinkler(50), method=Scripted(interrupted, []), folds=5)
     assert len(result.folds) == 2
+    assert "2 folds of 5, then stopped" in repr(result)
     with pytest.raises(KeyboardInterrupt):
         cross_validate(sprinkler(50), method=Scripted(lambda k: interrupted(2), []), folds=5)
+
+
+def test_one_fold_has_no_standard_error() -> None:
+    with pytest.warns(SufficeNote, match="stopped after 1 of 5"):
+        result = cross_validate(sprinkler(50), method=Scripted(lambda k: interrupted(k + 1), []), folds=5)
+    assert result.mean == result.folds[0].per_row
+    assert np.isnan(result.error)
+    assert "nan" not in repr(result)
+    assert "no standard error; 1 fold of 5, then stopped" in repr(result)
 
 
 def test_a_replicate_that_cannot_be_searched_is_named() -> None:

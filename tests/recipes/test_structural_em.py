@@ -27,6 +27,7 @@ from suffice.incomplete.completions import FiniteCompletions, ReduceRows, conden
 from suffice.incomplete.expectations import IncompleteRows, spread
 from suffice.learning.incomplete.problem import problem_of
 from suffice.recipes.structural.structural_em import StructuralRun, said_once, structural_em
+from suffice.recipes.structural.structural_search import StructuralSearch
 from suffice.statistics import Request
 from suffice.structure.rules import Rules
 from suffice.structure.scoring.score_sources import Barring, LocalScores
@@ -670,6 +671,44 @@ def test_an_interrupt_gives_the_first_network_as_soon_as_there_is_one(asia: Any,
         assert not run.finished
         assert run.dag.edges == ()
         assert run.score == run.graphs[0].score == run.objective
+
+
+def test_a_stop_while_the_prior_comes_in_keeps_the_network(asia: Any) -> None:
+    _, data = asia
+    whole = structural_em(data, prior=sf.BDeu(1))
+
+    def stopped(step: Any) -> bool:
+        return "the prior: iteration 2 " in step.what
+
+    def interrupted(step: Any) -> None:
+        if stopped(step):
+            raise KeyboardInterrupt
+
+    for watch in (stopped, interrupted):
+        run = structural_em(data, prior=sf.BDeu(1), progress=watch)
+        assert (run.dag, run.score) == (whole.dag, whole.score)
+        assert not run.finished
+        assert run.model.prior == sf.BDeu(1)
+        assert (run.model["asia"].probs > 0).all()
+        assert sf.learn(data, progress=watch).dag == whole.dag
+
+
+def test_a_stop_before_the_prior_is_in_waits_for_one_iteration(asia: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, data = asia
+    known, tried = StructuralSearch._run_em, list[Any]()
+
+    def interrupted(self: StructuralSearch, *asked: Any) -> Any:
+        if self.prior is not None:
+            tried.append(asked[2])
+            if len(tried) == 1:
+                raise KeyboardInterrupt
+        return known(self, *asked)
+
+    monkeypatch.setattr(StructuralSearch, "_run_em", interrupted)
+    run = structural_em(data, prior=sf.BDeu(1))
+    assert tried == [None, 1]
+    assert not run.finished
+    assert run.model.prior == sf.BDeu(1)
 
 
 def test_what_is_being_done_is_told(asia: Any, monkeypatch: pytest.MonkeyPatch) -> None:

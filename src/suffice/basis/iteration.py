@@ -40,7 +40,7 @@ class TraceStep(NamedTuple):
 
 ProgressLike = bool | Callable[[TraceStep], object] | None
 """Whether a run is shown on a terminal or in a notebook, by default if there is one; or a function that is called with each step,
-and stops the run, as Ctrl-C does, when what it returns is true."""
+and stops the run, as Ctrl-C does, when what it returns is true; where there is nothing to return yet, a `FitError` says so."""
 
 
 class Iteration(NamedTuple):
@@ -117,7 +117,7 @@ class OutOfTime(Exception):
 
 
 class Stopped(KeyboardInterrupt):
-    """Who watches the run has stopped it: it ends as by Ctrl-C, with the best so far, where there is something to return."""
+    """Who watches the run has stopped it: it ends as by Ctrl-C, with the best so far; where there is none, by a sentence."""
 
 
 def pack_arrays(value: Any) -> Packed:
@@ -197,6 +197,7 @@ class Progress(Generic[T]):
     score: float = -float("inf")
     trace: list[TraceStep] = field(default_factory=list)
     memory: Memory = NOTHING
+    _stopped: bool = False
     _shown: float = 0.0
     _line: int | None = None
     _text: str = ""
@@ -216,8 +217,7 @@ class Progress(Generic[T]):
         gain = score - self.score if self.trace else 0.0
         self.score, self.best = score, best
         self.trace.append(TraceStep(what, gain, score, self.seconds))
-        if callable(self.show) and self.show(self.trace[-1]):
-            raise Stopped
+        self._tell(self.trace[-1])
         self.check()
 
     def check(self, what: str = "", score: float | None = None) -> None:
@@ -226,8 +226,7 @@ class Progress(Generic[T]):
         now = self.seconds
         if what and callable(self.show):
             best = self.score if self.trace else float("nan")
-            if self.show(TraceStep(what, 0.0, best if score is None else score, now)):
-                raise Stopped
+            self._tell(TraceStep(what, 0.0, best if score is None else score, now))
         if self.time_limit is not None and now > self.time_limit:
             raise OutOfTime
         if now > 1.0 and now - self._shown > 0.1:
@@ -240,6 +239,29 @@ class Progress(Generic[T]):
             self._text = f"{self.what}{': ' + what if what else ''}{so_far}"
             if self._line is None:
                 self._line = LINE.begin(lambda: self._text, self.start)
+
+    def _tell(self, step: TraceStep) -> None:
+        """Tell a step to who watches, and hear whether to stop."""
+        if callable(self.show) and self.show(step):
+            self._stopped = True
+            raise Stopped
+
+    @property
+    def stop(self) -> BaseException:
+        """Why a part of the run gave its best so far, and no more: for want of time, since who watches said so, or by Ctrl-C."""
+        return OutOfTime() if self.left <= 0 else Stopped() if self._stopped else KeyboardInterrupt()
+
+    def too_early(self, stop: BaseException, what: str) -> BaseException:
+        """What is raised where a run was stopped before what it would return was there: a sentence, but Ctrl-C as it came."""
+        if isinstance(stop, OutOfTime):
+            return FitError(f"the time limit of {self.time_limit:g} s was over before {what}")
+        return FitError(f"the run was stopped before {what}") if isinstance(stop, Stopped) else stop
+
+    def settle(self) -> None:
+        """What follows is short, and must come to its end: neither the clock nor who watches stops it any more."""
+        self.time_limit = None
+        if callable(self.show):
+            self.show = False
 
     def close(self) -> None:
         """Take the line on the terminal away."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from suffice.engines.data import Data
 from suffice.engines.engine import Block
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, listing, nearest, note
+from suffice.errors import DataError, FitError, listing, nearest, note, quantity
 from suffice.families.protocol.family import frame
 from suffice.learning.fit import fit
 from suffice.models.chains.chain_answers import posterior_frame
@@ -124,13 +124,19 @@ def compare_fits(data: Any, fits: Fits, folds: int, target: str | None, seed: in
             for name, own in scores.items():
                 done[name].append(own)
             n += 1
-    except KeyboardInterrupt:
-        if n < 2:
-            raise
+    except KeyboardInterrupt as stop:
+        if not n:
+            raise watch.too_early(stop, "any fold was done") from None
         note(f"the cross-validation was stopped after {n} of {folds} folds")
     finally:
         watch.close()
     return ComparedFits(target, {name: tuple(own) for name, own in done.items()}, folds, watch.seconds)
+
+
+def standard_error(folds: Sequence[float]) -> float:
+    """The standard error of a mean over folds, by their spread; NaN where one is −inf, or there is but one."""
+    known = len(folds) > 1 and bool(np.isfinite(folds).all())
+    return float(np.std(folds, ddof=1) / np.sqrt(len(folds))) if known else float("nan")
 
 
 def check_folds(rows: Data, folds: int) -> None:
@@ -229,9 +235,8 @@ class ComparedFits(OneTable):
 
     def error(self, name: str) -> float:
         """The standard error of the conditional log-likelihood per row, by the spread of the folds; NaN where a fold is
-        −inf."""
-        each = np.array([f.conditional / f.weight for f in self.folds[name]])
-        return float(each.std(ddof=1) / np.sqrt(len(each))) if np.isfinite(each).all() else float("nan")
+        −inf, or there is but one."""
+        return standard_error([f.conditional / f.weight for f in self.folds[name]])
 
     def plot(self, ax: Any = None) -> Any:
         """ln p(target | rest) of a held-out row by each fit, ± two standard errors, by matplotlib; gives the axes."""
@@ -259,4 +264,4 @@ class ComparedFits(OneTable):
     def _headline(self) -> str:
         done = len(next(iter(self.folds.values())))
         stopped = f" of {self.n_folds}, then stopped" if done < self.n_folds else ""
-        return f"{self.target!r} predicted in held-out rows; {done} folds{stopped}; {self.seconds:.3g} s"
+        return f"{self.target!r} predicted in held-out rows; {quantity(done, 'fold')}{stopped}; {self.seconds:.3g} s"

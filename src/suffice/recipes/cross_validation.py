@@ -19,7 +19,7 @@ from suffice.engines.checkpoints import checkpoint_of
 from suffice.engines.data import Data
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import DataError, FitError, SufficeNote, listing, nearest, note, whole
+from suffice.errors import DataError, FitError, SufficeNote, listing, nearest, note, quantity, whole
 from suffice.errors.earlier import order_of_arguments
 from suffice.errors.remedies import FAMILY_OPTIONS
 from suffice.families.named_families import for_search
@@ -27,7 +27,7 @@ from suffice.families.priors.priors import suitable
 from suffice.families.protocol.family import Estimate, frame
 from suffice.graphs import Cpdag, Dag, Template
 from suffice.learning.fit import fit
-from suffice.recipes.compared_fits import ComparedFits, as_fits, check_folds, compare_fits
+from suffice.recipes.compared_fits import ComparedFits, as_fits, check_folds, compare_fits, standard_error
 from suffice.recipes.learn import PRIOR
 from suffice.statistics import Statistics
 from suffice.structure.constraints import Constraints
@@ -225,9 +225,9 @@ def cross_validate(
             raise FitError(
                 f"fold {len(done) + 1} of {folds}: {error.said} (a part of the rows may lack what is rare in all)"
             ) from None
-        except KeyboardInterrupt:
-            if len(done) < 2:
-                raise
+        except KeyboardInterrupt as stop:
+            if not done:
+                raise watch.too_early(stop, "any fold was done") from None
             note(f"the cross-validation was stopped after {len(done)} of {folds} folds")
     if stopped:
         note(f"{stopped} of the searches reached the time limit: their graphs are the best so far")
@@ -276,16 +276,16 @@ class CrossValidation(OneTable):
 
     @cached_property
     def error(self) -> float:
-        """The standard error of `mean`, by the spread of the folds; NaN where a fold is −inf."""
-        each = np.array([f.per_row for f in self.folds])
-        return float(each.std(ddof=1) / np.sqrt(len(each))) if np.isfinite(each).all() else float("nan")
+        """The standard error of `mean`, by the spread of the folds; NaN where a fold is −inf, or there is but one."""
+        return standard_error([f.per_row for f in self.folds])
 
     def plot(self, ax: Any = None) -> Any:
         """ln p of a held-out row in each fold, and their mean, by matplotlib; gives the axes."""
         from suffice.basis.pictures.plots import plot_intervals
 
         rows = [f"fold {i + 1}" for i in range(len(self.folds))]
-        line = (self.mean, f"mean {self.mean:.6g} ± {self.error:.2g}")
+        error = f" ± {self.error:.2g}" if len(self.folds) > 1 else ""
+        line = (self.mean, f"mean {self.mean:.6g}{error}")
         each = [f.per_row for f in self.folds]
         return plot_intervals(ax, rows, [("fold", each, None, None)], x="held-out log-likelihood per row", upright=line)
 
@@ -303,9 +303,10 @@ class CrossValidation(OneTable):
     def _headline(self) -> str:
         stopped = f" of {self.n_folds}, then stopped" if len(self.folds) < self.n_folds else ""
         impossible = "; some held-out rows are impossible: use a prior" if np.isneginf(self.mean) else ""
+        error = f" ± {self.error:.2g} (standard error)" if len(self.folds) > 1 else ", of which there is no standard error"
         return (
-            f"held-out log-likelihood per row {self.mean:.6g} ± {self.error:.2g} (standard error); "
-            f"{len(self.folds)} folds{stopped}; {self.seconds:.3g} s{impossible}"
+            f"held-out log-likelihood per row {self.mean:.6g}{error}; "
+            f"{quantity(len(self.folds), 'fold')}{stopped}; {self.seconds:.3g} s{impossible}"
         )
 
 

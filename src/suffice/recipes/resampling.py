@@ -381,12 +381,13 @@ class Bootstrap(OneTable, PicturedTable):
     def _headline(self) -> str:
         stopped = f" of {self.n:,}, then stopped" if self.n_done < self.n else ""
         kept = sum(e.strength >= self.threshold - 1e-12 for e in self.edges)
-        significant = f"{kept:,} of {quantity(len(self.edges), 'edge')} {'is' if kept == 1 else 'are'} significant"
+        are = f"{quantity(len(self.edges), 'edge')} {'is' if kept == 1 else 'are'}"
+        significant = f"{kept:,} of {are} significant: strength at least {self.threshold:.3g}"
+        if self.n_done == 1:
+            significant = "one replicate does not say whether an edge is significant"
         searched = f"a search over {quantity(len(self.lags or self.names), 'variable')}"
-        return (
-            f"{quantity(self.n_done, 'replicate')}{stopped} of {searched}; {self.seconds:.3g} s\n"
-            f"{significant}: strength at least {self.threshold:.3g}"
-        )
+        return f"{quantity(self.n_done, 'replicate')}{stopped} of {searched}; {self.seconds:.3g} s
+{significant}"
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
         n = 4 if self.directed else 3

@@ -47,6 +47,9 @@ BATCHES = 20
 SWAPS = 0.95
 """The share of moves that swap neighbours; the others, which cost more and go further, relocate a variable."""
 
+ENOUGH = "there were enough samples"
+"""What a run that was stopped too early has not."""
+
 COUNTABLE = 20
 """Variables up to which the orders of a graph are counted."""
 
@@ -159,8 +162,8 @@ def order_mcmc(
     with checkpoint_of(budget.checkpoint, "order_mcmc", problem.data, asked | {"sampling": sampling}) as problem.progress.memory:
         try:
             table = _Table(problem.scores.parent_sets(rules, prune=False))
-        except OutOfTime:
-            raise _too_early() from None
+        except (OutOfTime, KeyboardInterrupt) as stop:
+            raise problem.progress.too_early(stop, ENOUGH) from None
         need = sampling.memory(problem.n)
         room = available_memory() / 2 if budget.memory_limit is None else budget.room
         check_room(room, need, f"{samples:,} samples of {chains} chains", "ask for fewer samples")
@@ -279,7 +282,7 @@ def _walk(walks: Sequence[_OrderWalk], problem: Problem, samples: int, burn_in: 
     except (OutOfTime, KeyboardInterrupt) as stop:
         done = min(len(w.kept) for w in walks)
         if done < 2:
-            raise stop if isinstance(stop, KeyboardInterrupt) else _too_early() from None
+            raise problem.progress.too_early(stop, ENOUGH) from None
         for w in walks:
             del w.kept[done:]
         return done == len(_parts(samples, thin))
@@ -305,10 +308,6 @@ def _unpack(walks: Sequence[_OrderWalk], keep: bool, packed: Packed) -> None:
         w.n_moves, w.n_moved, w.rng.bit_generator.state, w.order, w.own = n_moves, n_moved, state, order, own
         if keep:
             w.kept.append(_Batch(*batch))
-
-
-def _too_early() -> FitError:
-    return FitError("the time limit was over before there were enough samples")
 
 
 def _parts(samples: int, thin: int) -> list[int]:

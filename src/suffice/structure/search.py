@@ -219,20 +219,18 @@ def run_method(method: Method, problem: Problem) -> Any:
     """What a method finds; the best so far where a limit or Ctrl-C stops it."""
     if problem.memory_limit is not None:
         check(Plan.of(problem, method), problem.memory_limit)
-    finished, time_limit = True, problem.progress.time_limit
+    finished = True
     try:
         outcome = method_to_run(method, problem).run(problem)
     except (OutOfTime, KeyboardInterrupt) as stop:
         if problem.progress.best is None:
-            if isinstance(stop, KeyboardInterrupt):
-                raise
-            raise FitError(f"the time limit of {time_limit:g} s was over before any graph was found") from None
+            raise problem.progress.too_early(stop, "any graph was found") from None
         best = problem.progress.best  # a method keeps its best parents on the clock, or a whole outcome
         outcome = best if isinstance(best, Outcome) or hasattr(best, "to_found") else Outcome(best)
         finished = False
     finally:
         problem.progress.close()
-    problem.progress.time_limit = None  # what follows is short, and must come to its end
+    problem.progress.settle()
     finished = finished and outcome.finished
     if isinstance(outcome, Outcome):
         return Found.of(problem, method, outcome, finished)

@@ -109,6 +109,20 @@ def test_learn_with_missing_cells(run, visits) -> None:
     assert out.startswith("{")
 
 
+def test_an_interrupt_after_learning_loses_the_intervals_and_not_the_network(run, visits, monkeypatch) -> None:
+    from suffice.learning.incomplete import information
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(information, "observed_information", interrupted)
+    for words in (("learn",), ("fit", "smoke -> lung -> xray")):
+        code, _, err = run(*words, visits, "-o", "model.json")
+        assert code == 0, err
+        assert "note: the file has no intervals of answers: what they need was interrupted" in err
+        assert sf.read("model.json").parameter_covariance is None
+
+
 def test_learn_with_a_hidden_variable(run, visits) -> None:
     code, out, err = run("learn", visits, "--hidden", "cause=2", "--starts", 2, "-o", "learned.json")
     assert code == 0, err

@@ -124,7 +124,8 @@ def write_model(model: Any, out: str | None, spent: str) -> None:
 
 
 def with_information(model: Any, out: str, asked: bool | None = None) -> Any:
-    """The model with what its file is to have; where it cannot be found and nobody asked for it, that is noted."""
+    """The model with what its file is to have; where it cannot be found and nobody asked for it, or Ctrl-C ends that, it is
+    noted."""
     kept = model.incomplete and Path(out).suffix.lower() == ".json"
     if kept and (asked or (asked is None and model.n_parameters <= FEW)):
         try:
@@ -133,6 +134,8 @@ def with_information(model: Any, out: str, asked: bool | None = None) -> Any:
             if asked:
                 raise
             say(f"note: the file has no intervals of answers: {error.in_options()}")
+        except KeyboardInterrupt:
+            say("note: the file has no intervals of answers: what they need was interrupted")
     return model
 
 

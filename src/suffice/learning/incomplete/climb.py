@@ -242,9 +242,7 @@ def climb_from_starts(
     except (OutOfTime, KeyboardInterrupt) as stop:
         if any(way.trace for way in ways):
             return ways, True
-        if isinstance(stop, KeyboardInterrupt):
-            raise
-        raise FitError(f"the time limit of {progress.time_limit:g} s was over before the first iteration") from None
+        raise progress.too_early(stop, "the first iteration") from None
     finally:
         progress.close()
     return ways, False

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from suffice.basis.iteration import OutOfTime
+from suffice.basis.iteration import OutOfTime, Stopped
 from suffice.basis.limits import COPIES, NO_LIMITS, Budget, check_room
 from suffice.basis.variables import Real
 from suffice.engines.scan import scan
@@ -89,14 +89,12 @@ def fit_undirected(
 
 
 def _estimate(problem: SolvableProblem) -> MarkovNet:
-    """The estimate; where the time was over before there was one, that is said."""
+    """The estimate; where the run was stopped before there was one, that is said."""
     try:
         net: MarkovNet = problem.objective.fit(problem)
-    except OutOfTime:
-        raise FitError(
-            f"the time limit of {problem.budget.time_limit:g} s was over before the estimate by {problem.objective!r} converged, "
-            f"and there is none on the way; {CONTRASTIVE} has one after each round"
-        ) from None
+    except (OutOfTime, Stopped) as stop:
+        what = f"the estimate by {problem.objective!r} converged, and there is none on the way; {CONTRASTIVE} has one after each"
+        raise problem.budget.watch("fitting").too_early(stop, f"{what} round") from None
     return net
 
 

@@ -313,7 +313,7 @@ def _result(search: StructuralSearch, finished: bool) -> StructuralRun:
     for name in search.task.hidden:
         if not any(name in edge for edge in search.best.model.dag.edges):
             note(f"the hidden variable {name!r} has no links in the best graph: the data does not call for it")
-    model = search.with_prior(search.best.model, finished)
+    model, finished = search.with_prior(search.best.model, finished)
     trace = tuple(Iteration(r.score, r.log_likelihood, r.seconds) for r in rising)
     optima = tuple(max(r.score for r in g) for g in search.graphs if g)
     facts = (graphs, search.best.score, optima, finished, method, ways, search)

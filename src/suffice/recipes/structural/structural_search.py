@@ -122,12 +122,11 @@ class StructuralSearch:
         except (OutOfTime, KeyboardInterrupt) as stop:
             finished = False
             if self.best is None and self._begun is not None and self._is_allowed(self._begun.problem.dag):
-                self.clock.time_limit = None  # the first network has not had all its iterations of EM: it is taken as it is
+                self.clock.settle()  # the first network has not had all its iterations of EM: it is taken as it is
                 self._take(len(self.graphs) - 1, self._state(self._begun))
             if self.best is None:
-                if isinstance(stop, KeyboardInterrupt):
-                    raise
-                raise FitError(f"the time limit of {self.clock.time_limit:g} s was over before any network was found") from None
+                raise self.clock.too_early(stop, "any network was found") from None
+            self.clock.settle()
         finally:
             self.clock.close()
         if trouble is not None:
@@ -363,7 +362,7 @@ class StructuralSearch:
             problem.scores.watch = lambda what="scoring parent sets": watch.check(what)
             outcome = method_to_run(method, problem).run(problem := problem.under(progress=watch))
             if not outcome.finished:
-                raise OutOfTime if watch.left <= 0 else KeyboardInterrupt
+                raise self.clock.stop
             return Found.of(problem, method, outcome, finished=True)
 
     def _beyond_edges(self) -> bool:
@@ -419,13 +418,23 @@ class StructuralSearch:
             state.score = total + log_likelihood - log_likelihood_of(model, seen, state.expected)
         return state
 
-    def with_prior(self, model: BayesNet, finished: bool) -> BayesNet:
-        """The same graph with the parameters that the user's prior gives; of a run that was stopped, after one iteration."""
+    def with_prior(self, model: BayesNet, finished: bool) -> tuple[BayesNet, bool]:
+        """The same graph with the parameters that the user's prior gives, and whether the run came to its end; of one that was
+        stopped, after one iteration, or as many as there were when it was."""
         if self.options.prior is None:
-            return model
+            return model, finished
         self.prior, self._where = self.options.prior, "the prior: "
         problem = self._parameters(model.dag)
-        return self._model(self._run_em(problem, problem.parameters({n: model[n] for n in model}), None if finished else 1))
+        begin = problem.parameters({n: model[n] for n in model})
+        try:
+            with closing(self.clock):  # an interrupt answers to what is still on the screen
+                climb = self._run_em(problem, begin, None if finished else 1)
+        except KeyboardInterrupt:
+            finished, begun = False, self._begun
+            self.clock.settle()
+            climb = begun if begun and begun.problem is problem and begun.trace else self._run_em(problem, begin, 1)
+        self.clock.close()
+        return self._model(climb), finished
 
 
 def _above(score: float, other: float) -> bool:

@@ -261,7 +261,7 @@ class Branching:
             self.best, self.score = outcome.parents, score
             outer.progress.better("constraints kept", score, outcome.parents)
         if not outcome.finished:
-            raise OutOfTime if outer.progress.left <= 0 else KeyboardInterrupt
+            raise inner.stop
 
     def _choices(self, parents: list[Parents]) -> list[tuple[list[Pair], Pair | None]]:
         """Of a constraint that the graph does not keep: edges that must be there and one that must not, in several ways.

@@ -217,10 +217,10 @@ def _search(given: Options) -> tuple[Any, Any]:
 
 def _resample(given: Options, asked: dict[str, Any]) -> Any:
     """How often each edge is found in resamples, if that is asked for; with it all searches are over."""
-    from suffice.recipes.resampling import bootstrap
-
     if given.bootstrap is None:
         return None
+    from suffice.recipes.resampling import bootstrap
+
     place = None if given.checkpoint is None else str(Path(given.checkpoint) / "bootstrap")
     asked = asked | given.limits
     strengths = bootstrap(given.rows, method=given.how, n=given.bootstrap, checkpoint=place, **asked)
