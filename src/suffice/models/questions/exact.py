@@ -285,8 +285,8 @@ def _in_words(bn: NetworkParts, trouble: Trouble) -> ModelError:
         )
     if trouble.reason == OVERFLOW:
         return ModelError(
-            f"means or variances of real nodes grow beyond what a number holds{at}: coefficients are too large, or a distribution "
-            "has no finite variance"
+            f"means or variances of real nodes grow beyond what a number holds{at}: coefficients are too large, or a "
+            "distribution has no finite variance"
         )
     node = compiled.reals[trouble.reason]
     own = ", ".join(f"{p.name}={p.states[names[p.name]]!r}" for p in bn[node].finite_parents)
