@@ -386,8 +386,7 @@ class Bootstrap(OneTable, PicturedTable):
         if self.n_done == 1:
             significant = "one replicate does not say whether an edge is significant"
         searched = f"a search over {quantity(len(self.lags or self.names), 'variable')}"
-        return f"{quantity(self.n_done, 'replicate')}{stopped} of {searched}; {self.seconds:.3g} s
-{significant}"
+        return f"{quantity(self.n_done, 'replicate')}{stopped} of {searched}; {self.seconds:.3g} s\n{significant}"
 
     def _table(self) -> tuple[list[str], list[list[object]]]:
         n = 4 if self.directed else 3
