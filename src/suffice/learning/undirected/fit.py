@@ -93,8 +93,9 @@ def _estimate(problem: SolvableProblem) -> MarkovNet:
     try:
         net: MarkovNet = problem.objective.fit(problem)
     except (OutOfTime, Stopped) as stop:
-        what = f"the estimate by {problem.objective!r} converged, and there is none on the way; {CONTRASTIVE} has one after each"
-        raise problem.budget.watch("fitting").too_early(stop, f"{what} round") from None
+        goal = problem.objective
+        what = f"the estimate by {goal!r} converged, and there is none on the way; {CONTRASTIVE} has one after each round"
+        raise problem.budget.watch("fitting").too_early(stop, what) from None
     return net
 
 
