@@ -20,7 +20,8 @@ PIECES = {
         """
         from dataclasses import dataclass
         import numpy as np
-        from suffice.exponential import Exponential
+        from scipy.stats import pareto
+        from suffice.exponential import Exponential, ExponentialFamily
         from suffice.families.chosen.node_kinds import ExponentialKind
 
         @dataclass(frozen=True, eq=False, repr=False)
@@ -42,12 +43,31 @@ PIECES = {
             def _log_density(self, x):
                 return np.log(self.rate) - (self.rate + 1.0) * np.log(x)
 
+            @property
+            def mean(self):
+                return pareto(self.rate).mean()
+
+            @property
+            def variance(self):
+                return pareto(self.rate).var()
+
+            def entropy(self):
+                return 1.0 - np.log(self.rate) + 1.0 / self.rate
+
             def sample(self, n, seed=0):
                 return np.exp(super().sample(n, seed))
+
+            _predictive = ExponentialFamily._predictive
 
         class ParetoKind(ExponentialKind):
             word, of = "pareto", Pareto
             statistic, base = ("ln x",), ("ln x", -1.0)
+
+            def scipy(self, member):
+                return pareto(member.rate)
+
+            def from_moments(self, distribution, mean, variance):
+                return Pareto(mean / (mean - 1.0))
         """,
     ),
     "priors": (
@@ -330,6 +350,45 @@ except sf.SufficeError as error:
     assert "Shy is for a log-linear model" in str(error)
 """
 
+NUMBERS = """
+import numpy as np
+import scipy.stats as st
+import suffice as sf
+from toy_distributions import Pareto
+
+rng = np.random.default_rng(0)
+rows = {"a": np.repeat(["n", "y"], 4000), "x": np.exp(rng.exponential(np.repeat([0.25, 0.2], 4000)))}
+bn = sf.fit("a -> x", rows, prior=(sf.BDeu(1), sf.priors.Conjugate(2.0)), families={"x": Pareto()})
+near = lambda mine, theirs, rel=1e-9: np.testing.assert_allclose(mine, theirs, rtol=rel)
+rates, points, missing = bn["x"].rate, np.array([1.1, 1.5, 4.0]), {"a": ["n", "y"], "x": [None, None]}
+many = bn.impute({"a": np.repeat(["n", "y"], 4000), "x": np.full(8000, np.nan)}, draws=2, seed=1)[0]["x"].reshape(2, -1)
+made = {name: np.asarray(column) for name, column in bn.sample(20000).to_pydict().items()}
+for state, rate, drawn in zip("ny", rates, many):
+    true, own, answer = st.pareto(rate), Pareto(rate), bn.query("x", {"a": state})
+    near([own.mean, own.variance, own.entropy()], [true.mean(), true.var(), true.entropy()])
+    near(own.log_prob(points), true.logpdf(points))
+    near([answer.mean, answer.sd, answer.variance], [true.mean(), true.std(), true.var()])
+    near([answer.cdf(x) for x in points], true.cdf(points))
+    near([answer.quantile(q) for q in (0.01, 0.5, 0.99)], true.ppf([0.01, 0.5, 0.99]))
+    near(answer.interval(0.9), true.interval(0.9))
+    for sample in (own.sample(20000, 1), drawn, made["x"][made["a"] == state]):
+        assert st.kstest(sample, true.cdf).pvalue > 1e-3
+heavy = sf.fit("x", {"x": np.exp(rng.exponential(1.0, 400))}, families={"x": Pareto()})
+true = st.pareto(rates)
+near(bn.predict({"a": ["n", "y"]}, "x"), true.mean())
+near(bn.impute(missing)["x"], true.mean())
+near(bn.marginals()["x"].mean, true.mean() @ bn["a"].probs)
+near(bn.query("x").quantile(0.5), bn.marginals()["x"].quantile(0.5))
+near(st.pareto(rates).cdf(bn.query("x").quantile(0.3)) @ bn["a"].probs, 0.3)
+near(bn["x"].interval(0.9)["rate"].lower, st.gamma(4003, scale=rates / 4002).ppf(0.05), 0.01)
+for refused in (lambda: bn["x"].predictive({"a": "n"}), lambda: heavy.query("x").mean):
+    try:
+        refused()
+        raise AssertionError("there is none")
+    except sf.SufficeError as error:
+        assert "has no formula" in str(error) or "no finite variance" in str(error), error
+"""
+
 IN_A_FRESH_PROCESS = """
 import sys
 import suffice as sf
@@ -423,6 +482,10 @@ def test_a_piece_of_each_kind_from_outside(outside: Path) -> None:
     assert all(word in of_learn for word in ("alphabet", "hannan-quinn", "pareto"))
     assert "count" in of_all
     python(outside, IN_A_FRESH_PROCESS)
+
+
+def test_a_distribution_from_outside_has_the_numbers_of_scipy(outside: Path) -> None:
+    python(outside, NUMBERS)
 
 
 def test_a_plug_in_that_is_broken_is_named(tmp_path: Path) -> None:

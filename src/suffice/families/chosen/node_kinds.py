@@ -74,9 +74,21 @@ class NodeKind(Named):
         def scipy(self, member: Any) -> Any: ...
 
     def __init_subclass__(cls) -> None:
+        if "of" in vars(cls):
+            cls._refuse_borrowed()
         super().__init_subclass__()
-        if "of" in cls.__dict__:
+        if "of" in vars(cls):
             KINDS[cls.of] = cls()
+
+    @classmethod
+    def _refuse_borrowed(cls) -> None:
+        """Refuse a kind that would answer with the quantiles, or the member of a mean, of another density."""
+        wrong = [c for c in cls.__mro__ if "of" in vars(c) and vars(c)["of"]._log_density is not cls.of._log_density]
+        if cls.statistic != ("x",):
+            wrong.append(NodeKind)  # whose member of a mean is that of E[T]
+        said = {name: next((c for c in cls.__mro__ if name in vars(c)), None) for name in ("scipy", "from_moments")}
+        if lost := [name for name, c in said.items() if c is None or c in wrong]:
+            raise ModelError(f"{cls.__name__} must say its own {', '.join(lost)}: what it inherits is not that of {cls.of.__name__}")
 
     def known_number(self, distribution: Any) -> float:
         """The known number; 0 where there is none."""

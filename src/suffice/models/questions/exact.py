@@ -284,7 +284,10 @@ def _in_words(bn: NetworkParts, trouble: Trouble) -> ModelError:
             f"the evidence on {seen} is collinear up to rounding{at}: one of these values follows from the others; leave it out"
         )
     if trouble.reason == OVERFLOW:
-        return ModelError(f"means or variances of real nodes grow beyond what a number holds{at}: coefficients are too large")
+        return ModelError(
+            f"means or variances of real nodes grow beyond what a number holds{at}: coefficients are too large, or a "
+            "distribution has no finite variance"
+        )
     node = compiled.reals[trouble.reason]
     own = ", ".join(f"{p.name}={p.states[names[p.name]]!r}" for p in bn[node].finite_parents)
     return ModelError(f"{node!r} has no parameters at {own}: too few rows had it; fit with a prior")

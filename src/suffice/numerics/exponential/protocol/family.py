@@ -35,6 +35,11 @@ from suffice.numerics.exponential.protocol.statistic import Totals, explain_shap
 Inside = tuple[Any, npt.NDArray[np.bool_]]
 """Observations, and whether each is possible; something that is possible in place of those that are not."""
 
+DENSITY = {"sufficient", "log_base", "log_prob", "_inside", "_log_density"}
+"""What a density is made of,"""
+FOLLOWS = ("mean", "variance", "mode", "interval", "sample", "entropy", "log_base", "_log_density", "_predictive")
+"""and what of another density would be wrong."""
+
 
 class ExponentialFamily(Observable, ABC):
     """The common part of all families. A distribution says T, h, A and its derivatives; the rest follows.
@@ -49,6 +54,21 @@ class ExponentialFamily(Observable, ABC):
 
     prior: ClassVar[str] = ""
     """The name of the conjugate prior."""
+
+    def __init_subclass__(cls) -> None:
+        """A density that replaces that of a whole distribution takes none of its numbers along."""
+        super().__init_subclass__()
+        above = cls.__mro__[1:]
+        whole = next((c for c in above if issubclass(c, ExponentialFamily) and not c.__abstractmethods__), None)
+        if whole is None:
+            return
+        own = {name for c in cls.__mro__[: cls.__mro__.index(whole)] for name in vars(c)}
+        lost = [n for n in FOLLOWS if n not in own and getattr(whole, n, None) is not getattr(ExponentialFamily, n, None)]
+        if own & DENSITY and lost:
+            raise ModelError(
+                f"{cls.__name__} has a density of its own, and must say its own {', '.join(lost)}: what {whole.__name__} says "
+                "follows from another density"
+            )
 
     def shares_parameters(self, other: ExponentialFamily) -> bool:
         """Whether rows of the other family tell of the same parameters, so that one prior learns from both."""
@@ -180,7 +200,7 @@ class ExponentialFamily(Observable, ABC):
         return self._predictive(self._prior(prior))
 
     def _predictive(self, prior: Any) -> Any:
-        raise NotImplementedError
+        raise ModelError(f"the predictive of {self._title} has no formula; draw parameters from the posterior, and x given these")
 
     def _totals(self, x: Any, weights: Any) -> Totals:
         values = np.asarray(x)
