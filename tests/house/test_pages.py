@@ -85,6 +85,13 @@ def test_pages_name_only_what_there_is() -> None:
     assert {page: names for page in PAGES if (names := list(unknown_names(text_of(page))))} == {}
 
 
+def test_patterns_of_files_are_in_quotes() -> None:
+    """A shell would make several words of one; only `merge` takes several."""
+    lines = [(page, line) for page in PAGES for line in text_of(page).splitlines() if re.match(r"suffice (?!merge )\w", line)]
+    assert len(lines) > 50
+    assert [(page, line) for page, line in lines if "*" in re.sub(r"""(["']).*?\1|#.*""", "", line)] == []
+
+
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", *(page for page in PAGES if page != "docs/changelog.md")])
 def test_files_that_a_page_names_are_there(page: str) -> None:
     places = (ROOT, ROOT / "src", ROOT / "src/suffice")
