@@ -75,14 +75,15 @@ _NAMES = {
 
 _MODULES = (
     "chains choices constraints estimators exponential formats graphs independence information labels latent limits methods"
-    " objectives plates priors regressions results scores statistics undirected"
+    " objectives plates priors registry regressions reports results scores statistics undirected"
 )
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 __all__ = sorted(_HOME)
 
 if TYPE_CHECKING:
     from suffice import formats as formats, graphs as graphs, objectives as objectives, statistics as statistics
-    from suffice.interfaces import estimators as estimators
+    from suffice.basis import registry as registry
+    from suffice.interfaces import estimators as estimators, reports as reports
     from suffice.interfaces.topics.about_learning import (
         choices as choices, constraints as constraints, independence as independence, information as information,
         limits as limits, methods as methods, results as results, scores as scores,

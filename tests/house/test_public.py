@@ -20,6 +20,11 @@ ROOT = Path(__file__).parents[2]
 TOPICS = [name for name in sf._MODULES.split() if name not in ("estimators", "exponential")]
 """Modules by topic; the two others have tests of their own."""
 
+
+def test_every_topic_is_there_without_an_import() -> None:
+    assert {*homes_of_topics()} <= {*sf._MODULES.split()}
+
+
 WITHOUT_EXAMPLE = {"SufficeError", "SufficeNote", "BGe"}
 
 

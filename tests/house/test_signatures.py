@@ -37,6 +37,8 @@ TEXTS = {
     "Data.map.what": "what the line of progress says",
     "report.title": "the heading of the page",
     "report.command": "a remark",
+    "reports.report_html.title": "the heading of the page",
+    "reports.report_html.command": "a remark",
     "Crf.__init__.fit_info": "a remark",
     "undirected.RBM.__init__.fit_info": "a remark",
     "GraphicalLasso.__init__.on": "0.1 took a word; it goes with 0.3",

@@ -20,6 +20,8 @@ from suffice.errors import FormatError, SufficeError, nearest, note
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+__all__ = ["Named", "command"]
+
 T = TypeVar("T")
 
 PLACES: dict[str, dict[str, str]] = {
@@ -90,7 +92,14 @@ _types: dict[tuple[str, str], Any] = {}
 
 
 class Named:
-    """What is found by a word on the command line, or by a type in files, once it is defined."""
+    """What is found by a word on the command line, or by a type in files, once it is defined.
+
+    >>> class Lucky(Named):
+    ...     listed_in, word = "priors", "lucky"
+    >>> find("priors", "lucky") is Lucky
+    True
+    >>> del _words["priors", "lucky"]
+    """
 
     listed_in: ClassVar[str] = ""
     """The kind of thing that it is: a key of PLACES."""
@@ -139,6 +148,8 @@ def register(kind: str, word: str, piece: T) -> T:
 
 def command(word: str) -> Callable[[T], T]:
     """A function as a command of the command line, `suffice WORD`: its arguments are those of the command, as typer reads them.
+
+    `word` is what stands behind `suffice`.
 
     >>> @command("hello-world")
     ... def hello() -> None:

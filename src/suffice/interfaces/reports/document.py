@@ -120,6 +120,8 @@ def report_html(
 ) -> str:
     """The text of a report, as `report` writes it: the same for the same model and rows.
 
+    `held_out` are rows that the model was not fitted from, and is judged by; `command` is what made it, to be told.
+
     >>> import suffice as sf
     >>> html = report_html(sf.load("asia"))
     >>> "<h3>lung</h3>" in html
