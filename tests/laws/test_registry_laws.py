@@ -158,6 +158,29 @@ def test_a_prior_that_names_no_type_is_not_written() -> None:
         prior_of({"type": "Nobody"})
 
 
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda d: d["cpds"]["x"].update(family="pareto"), "the distribution 'pareto' of 'x'"),
+        (lambda d: d["cpds"]["u"].update(family={"type": "noisy-or"}), "the family 'noisy-or' of 'u'"),
+        (lambda d: d["cpds"]["w"].update(type="regression", family="Cauchy", options={}), "the regression 'Cauchy' of 'w'"),
+        (lambda d: d["cpds"]["w"].update(type="copula"), "the CPD 'copula' of 'w'"),
+        (lambda d: d.update(prior={"type": "Hopeful"}), "a prior of the type 'Hopeful'"),
+        (lambda d: d.update(objective={"type": "Shy"}), "an objective of the type 'Shy'"),
+    ],
+)
+def test_a_file_that_needs_a_package_says_so(change: Any, what: str, tmp_path: Path) -> None:
+    rows = {"u": ["n", "y"] * 10, "w": ["n", "y", "y", "n", "n"] * 4, "x": [0.5, 1.0, 2.0, 4.0, 0.1] * 4}
+    families = {"x": sf.exponential.Exponential(), "w": sf.Logistic(ridge=1.0)}
+    model = sf.fit("u -- w", rows) if "objective" in what else sf.fit("u -> x; u -> w", rows, families=families)
+    sf.write(model, tmp_path / "model.json")
+    d = json.loads((tmp_path / "model.json").read_text("utf-8"))
+    change(d)
+    (tmp_path / "model.json").write_text(json.dumps(d), encoding="utf-8")
+    with pytest.raises(sf.SufficeError, match=rf"{what} is not known: a package that brings it may not be installed"):
+        sf.read(tmp_path / "model.json")
+
+
 @pytest.mark.parametrize("word", SCORES)
 def test_a_score_is_the_sum_over_nodes_and_weights_are_rows(word: str) -> None:
     score, rows = KINDS["scores"][word](), random_rows(1, 50)

@@ -194,6 +194,11 @@ def find_type(kind: str, name: str) -> Any:
     return _types.get((kind, name))
 
 
+def not_known(what: str) -> FormatError:
+    """The refusal of something in a file that nothing here has the word or the type of."""
+    return FormatError(f"{what} is not known: a package that brings it may not be installed")
+
+
 def every(kind: str) -> dict[str, Any]:
     """All of a kind by their words, and by their types where they have none."""
     _load_package(kind)

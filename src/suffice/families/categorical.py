@@ -26,9 +26,9 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.arrays import Ints
-from suffice.basis.registry import Named, find
+from suffice.basis.registry import Named, find, not_known
 from suffice.basis.variables import Finite, Variable
-from suffice.errors import FitError, FormatError, ModelError, note
+from suffice.errors import FitError, ModelError, note
 from suffice.errors.remedies import BDEU, BY_BIC, BY_MEAN
 from suffice.families.parameter_draws import DrawnTable
 from suffice.families.protocol.family import Array, Columns, Cpd, Estimate, Interval, Mean, Mode, PriorBelief, flat_index
@@ -217,7 +217,7 @@ class Table(Cpd):
             return variable
         kind = find("families", d["family"]["type"])
         if kind is None:
-            raise FormatError(f"{variable.name!r} is of the family {d['family']['type']!r}, which is not known here")
+            raise not_known(f"the family {d['family']['type']!r} of {variable.name!r}")
         return replace(variable, family=kind(**{k: x for k, x in d["family"].items() if k != "type"}))
 
     def to_frame(self) -> Any:

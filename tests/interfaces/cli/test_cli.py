@@ -73,6 +73,8 @@ def test_fit_sample_score_compare_convert_show(run, asia) -> None:
     assert "BayesNet of 8 nodes" in run("show", "fit.xmlbif")[1]
     assert "p(xray | either)" in run("show", "fit.xmlbif", "--node", "xray")[1]
     assert "digraph" in run("show", "fit.xmlbif", "--dot")[1]
+    said = " ".join(run("convert", "--help")[1].split())
+    assert said.count("bif, dsc, xmlbif") == 2
     assert json.loads(run("show", "fit.xmlbif", "--json")[1])["suffice"] == "bayes_net"
 
 

@@ -31,7 +31,11 @@ OWN: dict[str, Any] = {
         (Exponential, [], ""),
         (Poisson, ["_log_density", *OWN], "log_base: what Poisson says follows"),
         (Gamma, ["sufficient"], "mean, variance, mode, interval, sample, entropy, _log_density: what Gamma says follows"),
-        (Bernoulli, ["log_prob"], "mean, variance, sample, entropy, log_base, _log_density, _predictive: what Bernoulli says follows"),
+        (
+            Bernoulli,
+            ["log_prob"],
+            "mean, variance, sample, entropy, log_base, _log_density, _predictive: what Bernoulli says follows",
+        ),
     ],
 )
 def test_a_density_of_its_own_inherits_no_number_of_another(parent: type, given: list[str], told: str) -> None:
@@ -64,8 +68,16 @@ class Moved(Exponential):
     ("parent", "given", "told"),
     [
         (ExponentialKind, {}, "Kind must say its own scipy: what it inherits is not that of Moved"),
-        (ExponentialKind, {"statistic": ("ln x",)}, "Kind must say its own scipy, from_moments: what it inherits is not that of Moved"),
-        (NodeKind, {"statistic": ("ln x",), "scipy": None}, "Kind must say its own from_moments: what it inherits is not that of Moved"),
+        (
+            ExponentialKind,
+            {"statistic": ("ln x",)},
+            "Kind must say its own scipy, from_moments: what it inherits is not that of Moved",
+        ),
+        (
+            NodeKind,
+            {"statistic": ("ln x",), "scipy": None},
+            "Kind must say its own from_moments: what it inherits is not that of Moved",
+        ),
         (NodeKind, {}, "Kind must say its own scipy: what it inherits is not that of Moved"),
     ],
 )

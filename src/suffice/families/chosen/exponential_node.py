@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from suffice.basis.arrays import Ints
 from suffice.basis.libraries import sc
-from suffice.basis.registry import find
+from suffice.basis.registry import find, not_known
 from suffice.basis.variables import Count, Distributed, Finite, Variable
 from suffice.errors import FitError, FormatError, ModelError, StatisticsError, SufficeError
 from suffice.errors.remedies import BY_MEAN, CONJUGATE, as_family, of_python
@@ -105,8 +105,11 @@ class ExponentialCpd(MemberCpd):
 
     @classmethod
     def variable_of(cls, d: Mapping[str, Any], variable: Variable) -> Variable:
-        if find("distributions", d["family"]) is None or isinstance(variable, Finite):
-            raise FormatError(f"the distribution {d['family']!r} of {variable.name!r} is not known, or is not of numbers")
+        what = f"the distribution {d['family']!r} of {variable.name!r}"
+        if find("distributions", d["family"]) is None:
+            raise not_known(what)
+        if isinstance(variable, Finite):
+            raise FormatError(f"{what} is one of numbers, and the file says states")
         return ExponentialNode(distribution_of(d["family"], d["constants"])).variable(variable.name)
 
     @classmethod

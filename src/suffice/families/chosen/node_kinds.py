@@ -88,7 +88,9 @@ class NodeKind(Named):
             wrong.append(NodeKind)  # whose member of a mean is that of E[T]
         said = {name: next((c for c in cls.__mro__ if name in vars(c)), None) for name in ("scipy", "from_moments")}
         if lost := [name for name, c in said.items() if c is None or c in wrong]:
-            raise ModelError(f"{cls.__name__} must say its own {', '.join(lost)}: what it inherits is not that of {cls.of.__name__}")
+            raise ModelError(
+                f"{cls.__name__} must say its own {', '.join(lost)}: what it inherits is not that of {cls.of.__name__}"
+            )
 
     def known_number(self, distribution: Any) -> float:
         """The known number; 0 where there is none."""

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, runtime_chec
 
 import numpy as np
 
-from suffice.basis.registry import Named, find_type, type_of
+from suffice.basis.registry import Named, find_type, not_known, type_of
 from suffice.basis.variables import Finite, Variable
-from suffice.errors import FitError, FormatError, nearest
+from suffice.errors import FitError, nearest
 from suffice.errors.remedies import ANY_PRIOR, Remedy
 from suffice.families.protocol.cpd import Array as Array
 from suffice.families.protocol.cpd import Columns as Columns
@@ -204,7 +204,7 @@ def prior_of(d: Mapping[str, Any]) -> Prior:
     """The prior that `to_dict` wrote."""
     kind = find_type("priors", d["type"])
     if kind is None:
-        raise FormatError(f"a prior of the type {d['type']!r} is not known")
+        raise not_known(f"a prior of the type {d['type']!r}")
     prior: Prior = kind.from_dict(d)
     return prior
 

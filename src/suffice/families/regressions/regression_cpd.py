@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from suffice.basis.libraries import sc, st
-from suffice.basis.registry import find_type, type_of
+from suffice.basis.registry import find_type, not_known, type_of
 from suffice.basis.variables import Finite, Variable
 from suffice.errors import FitError, FormatError, ModelError
 from suffice.families import design
@@ -301,7 +301,7 @@ class RegressionCpd(Cpd):
         name, options = (d["family"], d["options"]) if d["type"] == "regression" else (d["type"], {"ridge": float(d["ridge"])})
         kind = find_type("regressions", name)
         if kind is None:
-            raise FormatError(f"the regression {name!r} of {child.name!r} is not known")
+            raise not_known(f"the regression {name!r} of {child.name!r}")
         family = kind(**options)
         family.check(child, parents)
         names = design.terms(parents, family.roles).names

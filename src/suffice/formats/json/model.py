@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 
 import suffice.formats.repository_json as repository_json
-from suffice.basis.registry import find_type
+from suffice.basis.registry import find_type, not_known
 from suffice.basis.variables import Count, Finite, Variable, by_name, variable_from_dict, variable_to_dict
 from suffice.errors import FormatError, SufficeError
 from suffice.families import family_of
@@ -68,7 +68,9 @@ def cpd_from_dict(
 ) -> Cpd:
     """The distribution that `Cpd.to_dict` wrote; `together` is what was seen of it where parameters are shared."""
     kind = find_type("cpds", d["type"])
-    if kind is None or not isinstance(child, kind.children):
+    if kind is None:
+        raise not_known(f"the CPD {d['type']!r} of {child.name!r}")
+    if not isinstance(child, kind.children):
         raise FormatError(f"the CPD of {child.name!r} is {d['type']!r}, which does not fit {child!r}")
     if kind.is_regression:
         regression: Cpd = kind.from_dict(d, child, parents, None, None)

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from suffice import objectives
-from suffice.basis.registry import find_type, type_of
+from suffice.basis.registry import find_type, not_known, type_of
 from suffice.basis.variables import Finite, by_name, variable_from_dict, variable_to_dict
 from suffice.errors import FormatError
 from suffice.formats.json.model import prior_from_dict, prior_to_dict, statistics_from_dict, statistics_to_dict
@@ -81,7 +81,7 @@ def _finite_of(d: dict[str, Any]) -> MarkovNet:
     known["objective"] = None
     if (goal := d["objective"]) is not None:
         if (kind := find_type("objectives", goal["type"])) is None:
-            raise FormatError(f"an objective of the type {goal['type']!r} is not known")
+            raise not_known(f"an objective of the type {goal['type']!r}")
         known["objective"] = kind(**{k: v for k, v in goal.items() if k != "type"})
     known["penalty"] = _penalties_of(d["penalty"])
     known["prior"] = None if d["prior"] is None else prior_from_dict(d["prior"])

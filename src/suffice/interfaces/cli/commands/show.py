@@ -222,7 +222,19 @@ def compare(
 
 
 @command("convert")
-def convert(source: Annotated[str, Argument(metavar="IN")], target: Annotated[str, Argument(metavar="OUT")]) -> None:
+def convert(
+    source: Annotated[
+        str, Argument(metavar="IN", help="the model to read, in a file whose suffix is one of <formats>; also .gz")
+    ],
+    target: Annotated[
+        str,
+        Argument(
+            metavar="OUT",
+            help="where it is written: the suffix is one of <formats>, of which some are only read; also .gz; a chain, labels "
+            "and numbers: json",
+        ),
+    ],
+) -> None:
     """Read a network in one format and write it in another; the suffixes say which. Chains are written as .json."""
     from suffice.formats import writable, write
     from suffice.interfaces.cli import models
