@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import pkgutil
 import re
 import runpy
 import time
@@ -83,6 +84,14 @@ def test_an_error_in_a_page_has_its_line() -> None:
 
 def test_pages_name_only_what_there_is() -> None:
     assert {page: names for page in PAGES if (names := list(unknown_names(text_of(page))))} == {}
+
+
+def test_what_own_pieces_derive_from_is_there() -> None:
+    text = "".join(cell.source for cell in cells_of(text_of("docs/own_pieces.md")) if cell.kind == "text")
+    names = re.findall(r"`@?(?:sf|suffice)\.([\w.]+)|`((?:[a-z]\w*\.)+[A-Z]\w*)", text)
+    assert len(names) > 12
+    for ours, other in names:
+        assert pkgutil.resolve_name(f"suffice.{ours or other}")
 
 
 def test_patterns_of_files_are_in_quotes() -> None:
