@@ -64,9 +64,8 @@ def test_one_is_a_singular(run: Any) -> None:
     assert "fitted from 1 row," in sf.fit("x", {"x": ["a"]}).fit_info
     rows = {"x": ["a", "b"] * 20, "y": ["u", "v"] * 20}
     assert "1 edge;" in sf.search(rows).summary()
-    once = sf.bootstrap(rows, n=1)
-    assert repr(once).startswith("Bootstrap: 1 replicate of a search over 2 variables")
-    assert "1 of 1 edge is significant" in repr(once)
+    assert repr(sf.bootstrap(rows, n=1)).startswith("Bootstrap: 1 replicate of a search over 2 variables")
+    assert "1 of 1 edge is significant" in repr(sf.bootstrap(rows, n=2))
     shown: list[str] = []
     run = sf.structural_em({**rows, "x": [None, *rows["x"][1:]]}, progress=lambda step: shown.append(step.what))
     assert "2 variables, 1 edge, score" in repr(run)

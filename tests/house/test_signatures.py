@@ -211,7 +211,7 @@ def test_limits_are_one_value() -> None:
         Budget(threads=0)
     with pytest.raises(sf.SufficeError, match="progress is True, False or a function that is called with each step, not 'x'"):
         sf.em("a -> b", {"a": ["x", "y"], "b": ["u", None]}, progress="x")  # type: ignore[call-overload]
-    with pytest.raises(sf.SufficeError, match="checkpoint is a directory, not 3"):
+    with pytest.raises(sf.SufficeError, match="checkpoint is the path of a directory, not 3"):
         Budget(checkpoint=3)  # type: ignore[arg-type]
 
 

@@ -70,8 +70,8 @@ class Budget:
             whole(self.threads, "threads", 1)
         if self.progress not in (None, True, False) and not callable(self.progress):
             raise FitError(f"progress is True, False or a function that is called with each step, not {self.progress!r}")
-        if not isinstance(self.checkpoint, (str, os.PathLike, NoneType)):
-            raise FitError(f"checkpoint is a directory, not {self.checkpoint!r}")
+        if not isinstance(self.checkpoint, (str, os.PathLike, NoneType)) or self.checkpoint == "":
+            raise FitError(f"checkpoint is the path of a directory, not {self.checkpoint!r}")
         if self.memory_limit is not None:
             object.__setattr__(self, "room", float(bytes_of(self.memory_limit)))
 

@@ -36,7 +36,7 @@ from suffice.basis.iteration import Load, Memory, OutOfTime, Pack, Packed, pack_
 from suffice.basis.output.files import replacing
 from suffice.engines.scan import scan
 from suffice.engines.sequences.sequences import Sequences
-from suffice.errors import FitError, FormatError, SufficeError, listing, note
+from suffice.errors import FitError, FormatError, listing, note
 from suffice.statistics import Moments, Statistics
 from suffice.statistics.file import DAMAGE, archived_array, header_of, write_archive
 
@@ -308,8 +308,6 @@ def checkpoint_of(place: Any, learner: str, data: Any, options: Mapping[str, Any
     """The memory of a run: a checkpoint if a directory is given, else none. A run within another has that of the other."""
     if place is None:
         return Memory()
-    if not isinstance(place, (str, PathLike)) or not str(place):
-        raise SufficeError(f"checkpoint is the path of a directory, not {place!r}")
     return Checkpoint(place, fingerprint(learner, data, options))
 
 
