@@ -383,7 +383,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a cycle": (lambda: sf.em("a -> b -> a; a[-1] -> a", ROLLED), "a cycle within a step"),
     "lag 0": (lambda: sf.Template({"a": [sf.chains.lag("a", 0)]}), "at least 1, not 0"),
     "a column that is not there": (lambda: sf.em("die[-1] -> die -> rol", ROLLED, **HID), "'rol', .*did you mean 'roll'"),
-    "a hidden one undeclared": (lambda: sf.fit(TEXT, ROLLED), r"no column 'die', which the template names.*hidden=\[Finite\('die'"),
+    "a hidden one undeclared": (
+        lambda: sf.fit(TEXT, ROLLED),
+        r"no column 'die', .*hidden=\[Finite\('die'",
+    ),
     "gather a hidden one": (lambda: sf.gather(ROLLED, TEXT), "no column 'die'"),
     "an unknown label": (lambda: sf.em(TEXT, seen({"roll": ROLLS, "die": ["?", *TRUTH[1:]]}), **HID), "row 1, column 'die': '.'"),
     "all missing": (lambda: sf.em(TEXT, sf.sequences({"roll": ROLLS, "die": [None] * 60})), "every cell of 'die' is missing"),
