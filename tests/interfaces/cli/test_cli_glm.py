@@ -185,3 +185,16 @@ def test_learn_finds_edges_from_numbers_to_states(run: Any, rows: Any) -> None:
     code, _, err = run(*given)
     assert code == 0
     assert "--family ill=logistic" in err
+
+
+def test_what_is_separated_is_told_of_the_ridge_in_words_of_the_command_line(run: Any) -> None:
+    rows = "".join(f"{x},{'no' if x < 5 else 'yes'},{6 * (x > 4)},6\n" for x in range(10))
+    Path("apart.csv").write_text("x,ill,dead,n\n" + rows)
+    for graph, family, ridge in (
+        ("x -> ill", "ill=logistic", "ill=logistic:1"),
+        ("x -> dead; n -> dead", "dead=binomial,trials=n", "dead=binomial:1,trials=n"),
+    ):
+        code, _, err = run("fit", graph, "apart.csv", "-o", "m.json", "--family", family, "--real", "x")
+        assert code == 1
+        assert err.rstrip().endswith(f"or use --family {ridge}")
+        assert run("fit", graph, "apart.csv", "-o", "m.json", "--family", ridge, "--real", "x")[0] == 0

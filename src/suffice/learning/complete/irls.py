@@ -12,6 +12,7 @@ An estimate need not exist: columns that the rows do not tell apart (collinear),
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -158,7 +159,7 @@ class Ascent:
                 return Maximum(theta, s, covariance, iteration), off
         raise FitError(
             f"the regression of {name!r} did not converge in {self.max_iter} iterations; rescale its parents, or give a ridge: "
-            f"{self._ridge_call()}"
+            f"{self._with_ridge()}"
         )
 
     def _uphill(self, theta: Array, s: Sums, here: float, step: Array) -> tuple[Array, Sums, float]:
@@ -179,7 +180,7 @@ class Ascent:
             raise self._flat_error(s)
         raise FitError(
             f"the regression of {name!r} finds no step that raises its likelihood: its columns may be nearly collinear or of "
-            f"very different size; rescale them, or give a ridge: {self._ridge_call()}"
+            f"very different size; rescale them, or give a ridge: {self._with_ridge()}"
         )
 
     def _refuse_collinear(self, A: Array, lost: int) -> None:
@@ -189,12 +190,12 @@ class Ascent:
             return
         refusal, term = f"{self.at.child.name!r} cannot be fitted:", own.names[place - 1]
         if not own.numbers[place - 1] and not A[lost, lost] > 0:
-            raise FitError(f"{refusal} no row has {term}; leave the state out, or use {self._ridge_call()}")
+            raise FitError(f"{refusal} no row has {term}; leave the state out, or use {self._with_ridge()}")
         before = listing(own.names[: place - 1])
         of = f"a linear combination of {before} or constant" if before else "constant"
         raise FitError(
             f"{refusal} the column {term!r} of its parent {own.of[place - 1].name!r} is {of}; leave the parent out, or use "
-            f"{self._ridge_call()}"
+            f"{self._with_ridge()}"
         )
 
     def _flat_error(self, s: Sums) -> FitError:
@@ -212,12 +213,15 @@ class Ascent:
         part = "separates" if len(by) == 1 else "together separate"
         return FitError(
             f"the coefficients of {self.at.child.name!r} grow without end: {listing(by)} {part} its values in the data, and "
-            f"there is no estimate of largest likelihood; leave a parent out, or use {self._ridge_call()}"
+            f"there is no estimate of largest likelihood; leave a parent out, or use {self._with_ridge()}"
         )
 
-    def _ridge_call(self) -> str:
-        trials = f", trials={self.family.trials!r}" if self.family.trials else ""
-        return f"{type(self.family).__name__}(ridge=1{trials})"
+    def _with_ridge(self) -> Remedy:
+        """The same regression with a ridge."""
+        trials, word = self.family.trials, self.family.word or "WORD"
+        said = f"{self.at.child.name}={word}:1{f',trials={trials}' if trials else ''}"
+        call = f"{type(self.family).__name__}(ridge=1{f', trials={trials!r}' if trials else ''})"
+        return Remedy(call, f"--family {shlex.quote(said)}")
 
 
 def fit_regression(
